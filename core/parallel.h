@@ -1,0 +1,40 @@
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+
+#include "core/context.h"
+
+namespace octavo {
+
+/// Calls f(begin, end) on disjoint ranges that cover [0, n), on the context's threads.
+/// Ranges are cut at multiples of `grain`, so that small work stays on one thread. f may throw:
+/// the first exception is thrown again here.
+template <typename F>
+void parallel_for(const Context& ctx, std::int64_t n, std::int64_t grain, F&& f) {
+  const std::int64_t blocks = (n + grain - 1) / grain;
+  const int threads = static_cast<int>(std::min<std::int64_t>(blocks, ctx.threads()));
+  if (threads <= 1) {
+    if (n > 0) f(std::int64_t{0}, n);
+    return;
+  }
+  std::exception_ptr failure;
+#pragma omp parallel num_threads(threads)
+  {
+    const std::int64_t t = omp_get_thread_num(), count = omp_get_num_threads();
+    const std::int64_t begin = blocks * t / count * grain;
+    const std::int64_t end = std::min(n, blocks * (t + 1) / count * grain);
+    try {
+      if (begin < end) f(begin, end);
+    } catch (...) {
+#pragma omp critical
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace octavo
