@@ -12,12 +12,29 @@ namespace octavo {
 /// Reads a whole file. @throws UserError  it can't be opened or read.
 std::string read_file(const std::filesystem::path& path);
 
+/// 64-bit XXH3 of bytes that come piece by piece.
+class HashState {
+ public:
+  HashState();
+  ~HashState();
+  HashState(const HashState&) = delete;
+  HashState& operator=(const HashState&) = delete;
+  void update(std::string_view bytes);
+  /// 16 hexadecimal digits.
+  std::string digest() const;
+
+ private:
+  void* state_;  // XXH3_state_t
+};
+
 /// A file that appears complete or not at all: writes go to "PATH.tmp.PID", commit() flushes it to
 /// the disk (fsync), renames it and flushes the folder. Without commit() nothing is left behind.
-/// Every write is checked: a full disk is an error at once, naming the path.
+/// Every write is checked: a full disk is an error when its first buffer is flushed or in commit(),
+/// naming the path; the temporary file is gone by then and the object is of no more use.
 class AtomicFile {
  public:
-  /// @throws UserError  the folder does not exist or can't be written.
+  /// @throws UserError  the folder does not exist or can't be written, or `path` is there already
+  ///                    and is no ordinary file (a folder, a device).
   explicit AtomicFile(std::filesystem::path path);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -37,9 +54,13 @@ class AtomicFile {
   std::filesystem::path path_, temporary_;
   int descriptor_ = -1;
   std::int64_t size_ = 0;
-  void* hash_state_ = nullptr;  // XXH3_state_t
+  HashState hash_;
   std::string buffer_;
+
   void flush();
+  /// Closes and removes the temporary file; only reports what goes wrong.
+  void discard() noexcept;
+  [[noreturn]] void fail(int error_number);
 };
 
 /// Replaces a file's contents in one step (AtomicFile). @throws UserError

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/error.h"
+#include "core/file.h"
+
+namespace octavo::testkit {
+
+/// A new folder that goes away, with all it holds, at the end of the scope.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "octavo-test-XXXXXX").string();
+    expect(::mkdtemp(name.data()) != nullptr, "TempFolder: mkdtemp failed");
+    path_ = name;
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Path of `name` in the folder.
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  /// Writes a file into the folder and returns its path.
+  std::filesystem::path write(const std::string& name, std::string_view contents) const {
+    write_file(path_ / name, contents);
+    return path_ / name;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace octavo::testkit
