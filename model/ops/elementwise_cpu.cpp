@@ -1,0 +1,111 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "model/ops/elementwise_cpu.cpp"
+#include "hwy/foreach_target.h"
+// after foreach_target
+#include "core/tensor.h"
+#include "model/ops/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace octavo::HWY_NAMESPACE {
+namespace {
+
+template <typename T>
+void add_range(const Tensor& x, const Tensor& y, std::int64_t begin, std::int64_t end) {
+  const VectorTag<T> d;
+  const T* from = x.data<T>() + begin;
+  T* to = y.data<T>() + begin;
+  for_vectors(d, end - begin, [&](std::int64_t i, auto part) HWY_ATTR {
+    store(d, hn::Add(load(d, to + i, part), load(d, from + i, part)), to + i, part);
+  });
+}
+
+// Float to bfloat16 and back, and copies of either; doubles take the plain loop below.
+template <typename From, typename To>
+void convert_range(const Tensor& from, const Tensor& to, std::int64_t begin, std::int64_t end) {
+  const hn::ScalableTag<float> d;
+  const From* x = from.data<From>() + begin;
+  To* y = to.data<To>() + begin;
+  for_vectors(d, end - begin, [&](std::int64_t i, auto part) HWY_ATTR {
+    store(d, load(d, x + i, part), y + i, part);
+  });
+}
+
+auto add_kernel() {
+  return PerType{add_range<float>, add_range<double>, add_range<bfloat16>};
+}
+void narrow_kernel(const Tensor& from, const Tensor& to, std::int64_t begin, std::int64_t end) {
+  convert_range<float, bfloat16>(from, to, begin, end);
+}
+void widen_kernel(const Tensor& from, const Tensor& to, std::int64_t begin, std::int64_t end) {
+  convert_range<bfloat16, float>(from, to, begin, end);
+}
+
+}  // namespace
+}  // namespace octavo::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <cstring>
+
+#include "core/dispatch.h"
+#include "core/parallel.h"
+
+namespace octavo {
+namespace {
+
+HWY_EXPORT(add_kernel);
+HWY_EXPORT(narrow_kernel);
+HWY_EXPORT(widen_kernel);
+
+constexpr std::int64_t kGrain = 1 << 14;  // elements: some microseconds of work
+
+template <typename From, typename To>
+void convert_plain(Context& ctx, const Tensor& from, const Tensor& to) {
+  const From* x = from.data<From>();
+  To* y = to.data<To>();
+  parallel_for(ctx, from.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      y[i] = static_cast<To>(static_cast<ComputeType<To>>(x[i]));
+    }
+  });
+}
+
+}  // namespace
+
+void zero(OnCpu, Context& ctx, const Tensor& t) {
+  parallel_for(ctx, t.bytes(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+    std::memset(static_cast<char*>(t.raw()) + begin, 0, static_cast<std::size_t>(end - begin));
+  });
+}
+
+template <typename T>
+void convert(OnCpu, Context& ctx, const Tensor& from, const Tensor& to) {
+  const auto in_parallel = [&](auto* kernel) {
+    parallel_for(ctx, from.elements(), kGrain,
+                 [&](std::int64_t begin, std::int64_t end) { kernel(from, to, begin, end); });
+  };
+  if (from.dtype() == DType::f32 && to.dtype() == DType::bf16) {
+    return in_parallel(HWY_DYNAMIC_DISPATCH(narrow_kernel));
+  }
+  if (from.dtype() == DType::bf16 && to.dtype() == DType::f32) {
+    return in_parallel(HWY_DYNAMIC_DISPATCH(widen_kernel));
+  }
+  dispatch(ctx, to.dtype(), [&]<typename To>(auto) { convert_plain<T, To>(ctx, from, to); });
+}
+
+template <typename T>
+void add_to(OnCpu, Context& ctx, const Tensor& x, const Tensor& y) {
+  const auto kernel = HWY_DYNAMIC_DISPATCH(add_kernel)().template get<T>();
+  parallel_for(ctx, y.elements(), kGrain,
+               [&](std::int64_t begin, std::int64_t end) { kernel(x, y, begin, end); });
+}
+
+template void convert<float>(OnCpu, Context&, const Tensor&, const Tensor&);
+template void convert<double>(OnCpu, Context&, const Tensor&, const Tensor&);
+template void convert<bfloat16>(OnCpu, Context&, const Tensor&, const Tensor&);
+template void add_to<float>(OnCpu, Context&, const Tensor&, const Tensor&);
+template void add_to<double>(OnCpu, Context&, const Tensor&, const Tensor&);
+template void add_to<bfloat16>(OnCpu, Context&, const Tensor&, const Tensor&);
+
+}  // namespace octavo
+#endif  // HWY_ONCE
