@@ -10,7 +10,7 @@ namespace octavo {
 struct CachedAttentionArgs {
   AttentionSpec spec;  ///< mask is not read: the past is all there is
   Tensor q;            ///< [R, heads * key_width], compute type; rows may be apart
-  Tensor cache;        ///< [slots, heads * (key_width + value_width)]: k then v, compute type
+  Tensor cache;        ///< [slots, heads * (key_width + value_width)]: k then v; rows may be apart
   Tensor slots;        ///< i32 [R, S]: slots[r, s] is the cache row of r's ancestor at step s
   std::int64_t steps;  ///< tokens to look at, 1 to S, the newest included
 };

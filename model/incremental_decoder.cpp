@@ -1,0 +1,167 @@
+#include "model/incremental_decoder.h"
+
+#include <algorithm>
+
+#include "model/ops/cached_attention.h"
+
+namespace octavo {
+
+namespace {
+
+/// Rows of decoding products are rounded up to this: few shapes, little waste.
+constexpr std::int64_t kDecodeRowMultiple = 8;
+
+}  // namespace
+
+IncrementalDecoder::IncrementalDecoder(const Transformer& model, const Pass& pass,
+                                       const PackedTokens& source, Tensor memory_MD,
+                                       std::int64_t max_rows, std::int64_t max_steps)
+    : model_(model),
+      pass_(pass),
+      source_(source),
+      max_rows_(round_up(max_rows, kDecodeRowMultiple)),
+      max_steps_(max_steps) {
+  expect(!pass.random.training, "IncrementalDecoder: dropout must be off");
+  expect(max_rows >= source.sentences, "IncrementalDecoder: fewer rows than sentences");
+  for (const Block& block : model.decoder().blocks()) {
+    BlockState state;
+    if (block.cross) {
+      state.projected = pass.allocate({source.rows, 2 * block.attention->inner_width()});
+      block.attention->project(pass, memory_MD, state.projected);
+    } else if (block.attention) {
+      // A step writes its rows, the rounding included, behind those of the step before.
+      state.projected = pass.allocate({max_rows_ * max_steps_, 3 * block.attention->inner_width()});
+    }
+    states_.push_back(state);
+  }
+  logits_ = pass.allocate({max_rows_, model.padded_target_vocabulary()});
+  const auto rows = static_cast<std::size_t>(max_rows_);
+  slots_.resize(rows * static_cast<std::size_t>(max_steps_));
+  next_slots_.resize(slots_.size());
+  ids_.resize(rows);
+  positions_.resize(rows);
+  offsets_.resize(static_cast<std::size_t>(source.sentences) + 1);
+  const std::vector<std::int32_t> one_each(static_cast<std::size_t>(source.sentences), 1);
+  set_rows(one_each);
+}
+
+void IncrementalDecoder::set_rows(std::span<const std::int32_t> rows_per_sentence) {
+  rows_ = {.sentences = source_.sentences};
+  offsets_[0] = 0;
+  for (std::size_t b = 0; b < rows_per_sentence.size(); ++b) {
+    const std::int64_t n = rows_per_sentence[b];
+    offsets_[b + 1] = offsets_[b] + rows_per_sentence[b];
+    rows_.longest = std::max(rows_.longest, n);
+    rows_.sum_squares += n * n;
+  }
+  rows_.tokens = offsets_.back();
+  rows_.rows = round_up(rows_.tokens, kDecodeRowMultiple);
+  expect(rows_.rows <= max_rows_, "IncrementalDecoder: more rows than were announced");
+  rows_.ids = Tensor(ids_.data(), {rows_.rows}, DType::i32);
+  rows_.positions = Tensor(positions_.data(), {rows_.rows}, DType::i32);
+  rows_.offsets = Tensor(offsets_.data(), {rows_.sentences + 1}, DType::i32);
+}
+
+Tensor IncrementalDecoder::step(std::span<const std::int32_t> ids) {
+  expect(static_cast<std::int64_t>(ids.size()) == rows_.tokens,
+         "IncrementalDecoder::step: another number of rows than alive");
+  expect(steps_ < max_steps_, "IncrementalDecoder::step: longer than was announced");
+  const ArenaScope scope(pass_.memory);
+  std::copy(ids.begin(), ids.end(), ids_.begin());
+  std::fill(ids_.begin() + rows_.tokens, ids_.begin() + rows_.rows, 0);
+  std::fill(positions_.begin(), positions_.end(), static_cast<std::int32_t>(steps_));
+  for (std::int64_t r = 0; r < rows_.tokens; ++r) {
+    slots_[static_cast<std::size_t>(r * max_steps_ + steps_)] =
+        static_cast<std::int32_t>(first_slot_ + r);
+  }
+  ++steps_;
+
+  const std::int64_t R = rows_.rows, D = model_.config().width;
+  const Stack& decoder = model_.decoder();
+  Tensor residual = pass_.allocate({R, D});
+  model_.target_side().forward(pass_, rows_, residual);
+  Tensor input = residual;
+  const ResidualNormSaved unused{.sum = residual,
+                                 .mean = pass_.allocate_statistics({R}),
+                                 .rstd = pass_.allocate_statistics({R})};
+  if (decoder.pre_norm()) {
+    input = pass_.allocate({R, D});
+    ResidualNormArgs norm = decoder.norm_arguments(pass_, decoder.first_norm());
+    norm.residual = residual;
+    residual_norm_forward(pass_.ctx, norm, input, unused);
+  }
+  for (std::size_t i = 0; i < decoder.blocks().size(); ++i) {
+    const Tensor branch = run_block(i, input);
+    ResidualNormArgs norm = decoder.norm_arguments(pass_, decoder.blocks()[i].norm);
+    norm.residual = residual;
+    norm.branch = branch;
+    residual_norm_forward(pass_.ctx, norm, branch, unused);  // the sum replaces the residual
+    input = branch;
+    if (!decoder.pre_norm()) residual = branch;
+  }
+  first_slot_ += R;
+  model_.project(pass_, input, logits_.rows(0, R));
+  return logits_.rows(0, rows_.tokens);
+}
+
+Tensor IncrementalDecoder::run_block(std::size_t i, const Tensor& input) {
+  const Block& block = model_.decoder().blocks()[i];
+  const Tensor y = pass_.allocate({rows_.rows, model_.config().width});
+  if (block.feed_forward) {
+    block.feed_forward->forward(pass_, rows_, input, y);
+  } else if (block.cross) {
+    cross_attention(*block.attention, states_[i], input, y);
+  } else {
+    self_attention(*block.attention, states_[i], input, y);
+  }
+  return y;
+}
+
+void IncrementalDecoder::self_attention(const MultiHeadAttention& layer, const BlockState& state,
+                                        const Tensor& input, Tensor y) {
+  const std::int64_t R = rows_.rows, P = layer.inner_width();
+  const Tensor fresh = state.projected.rows(first_slot_, R);
+  layer.project(pass_, input, fresh);
+  const Tensor context = pass_.allocate({R, P});
+  cached_attention_forward(pass_.ctx,
+                           {.spec = layer.spec(),
+                            .q = fresh.columns(0, P).rows(0, rows_.tokens),
+                            .cache = state.projected.columns(P, 2 * P),
+                            .slots = Tensor(slots_.data(), {rows_.tokens, max_steps_}, DType::i32),
+                            .steps = steps_},
+                           context.rows(0, rows_.tokens));
+  layer.project_output(pass_, context, y);
+}
+
+void IncrementalDecoder::cross_attention(const MultiHeadAttention& layer, const BlockState& state,
+                                         const Tensor& input, Tensor y) {
+  const std::int64_t R = rows_.rows, P = layer.inner_width();
+  const Tensor queries = pass_.allocate({R, P});
+  layer.project_queries(pass_, input, queries);
+  const Tensor context = pass_.allocate({R, P});
+  attention_forward(pass_.ctx,
+                    {.spec = layer.spec(),
+                     .q = queries,
+                     .k = state.projected.columns(0, P),
+                     .v = state.projected.columns(P, P),
+                     .queries = rows_,
+                     .keys = source_},
+                    context, {});
+  layer.project_output(pass_, context, y);
+}
+
+void IncrementalDecoder::select(std::span<const std::int32_t> parents,
+                                std::span<const std::int32_t> rows) {
+  for (std::size_t r = 0; r < parents.size(); ++r) {
+    const std::int64_t parent = parents[r];
+    expect(parent >= 0 && parent < rows_.tokens, "IncrementalDecoder::select: no such row");
+    std::copy_n(slots_.begin() + parent * max_steps_, steps_,
+                next_slots_.begin() + static_cast<std::int64_t>(r) * max_steps_);
+  }
+  std::swap(slots_, next_slots_);
+  set_rows(rows);
+  expect(rows_.tokens == static_cast<std::int64_t>(parents.size()),
+         "IncrementalDecoder::select: rows per sentence don't add up to the parents");
+}
+
+}  // namespace octavo
