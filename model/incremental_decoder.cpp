@@ -46,7 +46,8 @@ IncrementalDecoder::IncrementalDecoder(const Transformer& model, const Pass& pas
 }
 
 void IncrementalDecoder::set_rows(std::span<const std::int32_t> rows_per_sentence) {
-  rows_ = {.sentences = source_.sentences};
+  rows_ = PackedTokens();
+  rows_.sentences = source_.sentences;
   offsets_[0] = 0;
   for (std::size_t b = 0; b < rows_per_sentence.size(); ++b) {
     const std::int64_t n = rows_per_sentence[b];
