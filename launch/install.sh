@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that Octavo needs and that are missing; does nothing when all are there.
+#
+#   launch/install.sh [build] [test] [development]      groups of launch/packages.txt; default: build
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() { echo "error: $*" >&2; exit 2; }
+
+groups=("$@")
+[ "${#groups[@]}" -gt 0 ] || groups=(build)
+wanted=()
+for group in "${groups[@]}"; do
+  mapfile -t -O "${#wanted[@]}" wanted < <(awk -v group="$group" '$1 == group {print $2}' launch/packages.txt)
+  grep -q "^$group " launch/packages.txt ||
+    fail "launch/install.sh: no group '$group' in launch/packages.txt; there are build, test and development"
+done
+
+command -v dpkg-query >/dev/null ||
+  fail "this system has no dpkg-query, so it isn't Debian. Install by other means what launch/packages.txt lists."
+missing=()
+for package in "${wanted[@]}"; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing+=("$package")
+done
+[ "${#missing[@]}" -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || fail "these packages are missing: ${missing[*]}
+Installing them needs root, and there is no sudo here. As root: apt-get install ${missing[*]}"
+  as_root=(sudo)
+fi
+echo "[install] installing with apt-get${as_root[0]:+ (through sudo)}: ${missing[*]}"
+
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 \
+    -o Acquire::Retries=3 "$@" </dev/null
+}
+apt update || echo "[install] apt-get update failed; trying with the package lists that are there" >&2
+apt install --no-install-recommends "${missing[@]}" ||
+  fail "apt-get could not install: ${missing[*]}
+Its own message stands above. Without a network, install these packages by other means and run this again."
