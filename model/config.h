@@ -69,24 +69,26 @@ struct ModelConfig {
 
   template <typename Visitor>
   void describe(Visitor& v) {
-    v.setting("width", width, "size of a token's vector (d_model)", v.between(2, 65536));
-    v.setting("hidden", hidden, "size of the feed-forward layer (d_ff)", v.between(1, 1 << 20));
-    v.setting("heads", heads, "attention heads", v.between(1, 1024));
+    v.setting("width", width, "size of a token's vector (d_model)", v.closed(2, 65536));
+    v.setting("hidden", hidden, "size of the feed-forward layer (d_ff)", v.closed(1, 1 << 20));
+    v.setting("heads", heads, "attention heads", v.closed(1, 1024));
     v.setting("head_width", head_width, "size of one head; none: width / heads",
-              v.between(1, 65536));
-    v.setting("encoder_layers", encoder_layers, "layers of the encoder", v.between(1, 1000));
-    v.setting("decoder_layers", decoder_layers, "layers of the decoder", v.between(1, 1000));
+              v.closed(1, 65536));
+    v.setting("encoder_layers", encoder_layers, "layers of the encoder", v.closed(1, 1000));
+    v.setting("decoder_layers", decoder_layers, "layers of the decoder", v.closed(1, 1000));
     v.setting("norm", norm, "post: norm(x + f(x)), as in the paper; pre: x + f(norm(x))");
     v.setting("activation", activation, "of the feed-forward layer");
     v.setting("positions", positions, "how positions are told apart");
     v.setting("max_positions", max_positions, "longest sentence in tokens, EOS counted",
-              v.between(1, 65536));
+              v.closed(1, 65536));
     v.setting("share_embeddings", share_embeddings,
               "decoder: target and output are one matrix; all: the source too (joint vocabulary)");
-    v.setting("dropout", dropout, "of embeddings and of every sublayer's output", v.from(0, 1));
-    v.setting("attention_dropout", attention_dropout, "of attention weights", v.from(0, 1));
+    v.setting("dropout", dropout, "of embeddings and of every sublayer's output", v.at_least(0),
+              v.below(1));
+    v.setting("attention_dropout", attention_dropout, "of attention weights", v.at_least(0),
+              v.below(1));
     v.setting("activation_dropout", activation_dropout, "inside the feed-forward layer",
-              v.from(0, 1));
+              v.at_least(0), v.below(1));
   }
 };
 
