@@ -22,6 +22,34 @@ inline constexpr std::int64_t kColumnsPerCounter = 8;
 /// dropout_numbers() writes whole vectors: this many numbers more than asked for, at most.
 inline constexpr std::int64_t kDropoutSlack = 64;
 
+#if HWY_TARGET != HWY_SCALAR
+/// The four words of a Philox counter or of its result, for one counter per 64-bit lane: each word
+/// in the low half of a lane, rubbish in the high half.
+template <class V>
+struct PhiloxWords {
+  V w0, w1, w2, w3;
+};
+
+/// philox() of core/philox.h. MulEven ignores the high halves, so that a round of eight counters is
+/// two products, two shifts and four xors.
+template <class D64, class V = hn::Vec<D64>>
+HWY_INLINE PhiloxWords<V> philox_rounds(D64 d64, std::uint64_t key, PhiloxWords<V> c) {
+  const hn::Repartition<std::uint32_t, D64> d32;
+  const auto m0 = hn::BitCast(d32, hn::Set(d64, 0xD2511F53u));
+  const auto m1 = hn::BitCast(d32, hn::Set(d64, 0xCD9E8D57u));
+  auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const auto p0 = hn::MulEven(hn::BitCast(d32, c.w0), m0);
+    const auto p1 = hn::MulEven(hn::BitCast(d32, c.w2), m1);
+    c = {hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), hn::Set(d64, std::uint64_t{k0})), c.w1), p1,
+         hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), hn::Set(d64, std::uint64_t{k1})), c.w3), p0};
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return c;
+}
+#endif
+
 /// Writes the 16-bit numbers that decide which elements fall, for a block of rows:
 ///
 ///     out[r * counters * 8 + c] = number (first_counter * 8 + c) of the row with ordinals[r]
@@ -47,8 +75,6 @@ HWY_INLINE void dropout_numbers(std::uint64_t key, const std::int64_t* ordinals,
     }
   }
 #else
-  // One counter per 64-bit lane, each word in the low half of a lane. High halves hold rubbish
-  // that MulEven ignores: a round of eight counters is two products, two shifts and four xors.
   const hn::ScalableTag<std::uint64_t> d64;
   const hn::Repartition<std::uint32_t, decltype(d64)> d32;
   const hn::Repartition<std::uint16_t, decltype(d64)> d16;
@@ -56,8 +82,6 @@ HWY_INLINE void dropout_numbers(std::uint64_t key, const std::int64_t* ordinals,
   HWY_ALIGN std::uint64_t low[hn::MaxLanes(d64)];
   HWY_ALIGN std::uint64_t high[hn::MaxLanes(d64)];
   HWY_ALIGN std::uint64_t column[hn::MaxLanes(d64)];
-  const auto m0 = hn::BitCast(d32, hn::Set(d64, 0xD2511F53u));
-  const auto m1 = hn::BitCast(d32, hn::Set(d64, 0xCD9E8D57u));
   const std::int64_t total = rows * counters;
   std::int64_t row = 0, counter = 0;
   for (std::int64_t i = 0; i < total; i += L) {
@@ -74,24 +98,15 @@ HWY_INLINE void dropout_numbers(std::uint64_t key, const std::int64_t* ordinals,
         row = std::min(row + 1, rows - 1);  // lanes beyond the last counter: any numbers will do
       }
     }
-    auto c0 = hn::Load(d64, low), c1 = hn::Load(d64, high), c2 = hn::Load(d64, column);
-    auto c3 = hn::Set(d64, std::uint64_t{plane});
-    auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
-    for (int round = 0; round < 10; ++round) {
-      const auto p0 = hn::MulEven(hn::BitCast(d32, c0), m0);
-      const auto p1 = hn::MulEven(hn::BitCast(d32, c2), m1);
-      c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), hn::Set(d64, std::uint64_t{k0})), c1);
-      c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), hn::Set(d64, std::uint64_t{k1})), c3);
-      c1 = p1;
-      c3 = p0;
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
+    const auto c = philox_rounds(d64, key,
+                                 PhiloxWords<hn::Vec<decltype(d64)>>{
+                                     hn::Load(d64, low), hn::Load(d64, high), hn::Load(d64, column),
+                                     hn::Set(d64, std::uint64_t{plane})});
     const auto pair = [&](auto odd, auto even) HWY_ATTR {
       return hn::BitCast(
           d64, hn::OddEven(hn::BitCast(d32, hn::ShiftLeft<32>(odd)), hn::BitCast(d32, even)));
     };
-    const auto w01 = pair(c1, c0), w23 = pair(c3, c2);
+    const auto w01 = pair(c.w1, c.w0), w23 = pair(c.w3, c.w2);
     hn::StoreU(hn::BitCast(d16, hn::InterleaveLower(d64, w01, w23)), d16, out + i * 8);
     hn::StoreU(hn::BitCast(d16, hn::InterleaveUpper(d64, w01, w23)), d16, out + i * 8 + L * 4);
   }
