@@ -4,6 +4,12 @@
 
 namespace octavo {
 
+int exit_code_of(const std::exception& e) {
+  if (dynamic_cast<const UserError*>(&e) != nullptr) return 2;
+  if (dynamic_cast<const DeviceError*>(&e) != nullptr) return 3;
+  return 4;
+}
+
 void expect(bool holds, const char* what) {
   if (!holds) throw InternalError(what);
 }

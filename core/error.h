@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -23,6 +24,9 @@ class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
+
+/// The exit code of a process that ends because of `e`: 2, 3 or 4 as above, 4 for what is not ours.
+int exit_code_of(const std::exception& e);
 
 /// Throws InternalError with `what` unless `holds`. For contracts between rooms, not for users'
 /// input.

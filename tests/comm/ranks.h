@@ -1,0 +1,42 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace octavo::testkit {
+
+/// mpirun with test_comm_mpi, running beside the test.
+class Ranks {
+ public:
+  /// Starts `ranks` processes of a scenario (tests/comm/scenarios.h).
+  Ranks(int ranks, const std::string& scenario, double argument = 0.0);
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+  /// Kills what is left.
+  ~Ranks();
+
+  pid_t mpirun() const { return mpirun_; }
+  /// Waits until the output so far contains `text`. @returns whether it came within 30 s.
+  bool says(const std::string& text);
+  /// Waits for the end. @returns mpirun's exit code, 128 + N if signal N ended it, -1 if it still
+  /// ran after `limit_seconds`.
+  int exit_code(double limit_seconds = 60.0);
+  /// What ranks and mpirun wrote to stdout and stderr so far.
+  const std::string& output() const { return output_; }
+
+ private:
+  bool read_more(double seconds);
+
+  pid_t mpirun_ = -1;
+  int pipe_ = -1;
+  std::string output_;
+};
+
+/// Runs a scenario to its end. @returns its output if it failed, "" if it passed.
+std::string run_ranks(int ranks, const std::string& scenario, double argument = 0.0);
+
+/// How often `piece` occurs in `text`.
+int occurrences(const std::string& text, const std::string& piece);
+
+}  // namespace octavo::testkit
