@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/philox.h"
 #include "tests/testkit/child.h"
 #include "tests/testkit/temp_folder.h"

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/lines.h"
 #include "data/subword_training.h"
 #include "tests/testkit/child.h"
