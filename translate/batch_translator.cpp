@@ -1,0 +1,119 @@
+#include "translate/batch_translator.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/error.h"
+#include "core/token_batch.h"
+
+namespace octavo {
+
+WorkMemory WorkMemory::operator|(const WorkMemory& other) const {
+  return {.activations = std::max(activations, other.activations),
+          .scratch = std::max(scratch, other.scratch)};
+}
+
+BatchTranslator::BatchTranslator(const Transformer& model, Settings settings)
+    : model_(model), settings_(std::move(settings)) {
+  const auto banned = static_cast<std::int64_t>(settings_.never_generated.size());
+  expect(model.target_vocabulary() - banned >= 2,
+         "BatchTranslator: nothing but EOS can be generated");
+}
+
+std::int64_t BatchTranslator::limit(std::int64_t source) const {
+  return settings_.rules.limit(source, model_.config().max_positions);
+}
+
+std::int64_t BatchTranslator::batch_size(std::int64_t longest_source) const {
+  const std::int64_t tokens = std::max(longest_source, limit(longest_source));
+  return std::max<std::int64_t>(1, settings_.batch_tokens / tokens);
+}
+
+ModelScorer::Sizes BatchTranslator::sizes(std::int64_t sentences,
+                                          std::int64_t longest_source) const {
+  const std::int64_t generated =
+      model_.target_vocabulary() - static_cast<std::int64_t>(settings_.never_generated.size());
+  return {.max_rows = sentences * settings_.rules.beam,
+          .max_steps = limit(longest_source),
+          .k = pieces_per_row(settings_.rules, generated)};
+}
+
+WorkMemory BatchTranslator::plan(DType compute, int threads) const {
+  Context ctx(Device::plan, threads, 0);
+  const Parameters parameters(model_.table(), ctx, compute, false);
+  Arena memory;
+  const Pass pass{.ctx = ctx, .parameters = parameters, .memory = memory, .random = {}};
+  // Of batches of one size those with the longest sentences take most; a batch of unequal ones
+  // takes no more than one whose sentences are all as long as its longest.
+  for (std::int64_t source = 1; source <= max_source(); ++source) {
+    const std::int64_t sentences = batch_size(source);
+    if (source == max_source() || batch_size(source + 1) != sentences) {
+      plan_batch(pass, sentences, source);
+    }
+  }
+  return {.activations = memory.high_water(), .scratch = ctx.scratch().high_water()};
+}
+
+void BatchTranslator::plan_batch(const Pass& pass, std::int64_t sentences,
+                                 std::int64_t source) const {
+  const ArenaScope scope(pass.memory);
+  const PackedTokens tokens = planned_batch(sentences, source, 1).source;
+  const Tensor memory_MD = model_.encode(pass, tokens);
+  ModelScorer scorer(model_, pass, tokens, memory_MD, sizes(sentences, source),
+                     settings_.never_generated);
+  const auto n = static_cast<std::size_t>(sentences);
+  scorer.compute(std::vector<std::int32_t>(n));
+  if (limit(source) == 1) return;
+  // From then on every step takes the same, but for scratch that grows with what is looked at.
+  std::vector<std::int32_t> parents;
+  for (std::size_t b = 0; b < n; ++b) {
+    parents.insert(parents.end(), static_cast<std::size_t>(settings_.rules.beam),
+                   static_cast<std::int32_t>(b));
+  }
+  scorer.select(parents, std::vector<std::int32_t>(n, settings_.rules.beam));
+  const std::vector<std::int32_t> newest(parents.size());
+  const bool longest = source == max_source();
+  for (std::int64_t step = 1; step < (longest ? limit(source) : 2); ++step) scorer.compute(newest);
+}
+
+std::vector<std::vector<Translation>> BatchTranslator::translate(
+    const Pass& pass, std::span<const std::vector<std::int32_t>> sources) const {
+  std::vector<std::size_t> order(sources.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return sources[a].size() > sources[b].size();
+  });
+  std::vector<std::vector<Translation>> results(sources.size());
+  std::vector<const std::vector<std::int32_t>*> batch;
+  for (std::size_t begin = 0; begin < order.size(); begin += batch.size()) {
+    const auto longest = static_cast<std::int64_t>(sources[order[begin]].size());
+    expect(longest <= max_source(), "BatchTranslator: a source is longer than the model takes");
+    const std::size_t end =
+        std::min(order.size(), begin + static_cast<std::size_t>(batch_size(longest)));
+    batch.clear();
+    for (std::size_t i = begin; i < end; ++i) batch.push_back(&sources[order[i]]);
+    std::vector<std::vector<Translation>> found = translate_batch(pass, batch);
+    for (std::size_t i = begin; i < end; ++i) results[order[i]] = std::move(found[i - begin]);
+  }
+  return results;
+}
+
+std::vector<std::vector<Translation>> BatchTranslator::translate_batch(
+    const Pass& pass, std::span<const std::vector<std::int32_t>* const> sources) const {
+  const ArenaScope scope(pass.memory);
+  PackedTokensBuilder builder;
+  std::vector<std::int64_t> limits;
+  for (const std::vector<std::int32_t>* source : sources) {
+    expect(!source->empty(), "BatchTranslator: a source has no EOS");
+    builder.add(*source, 0);
+    limits.push_back(limit(static_cast<std::int64_t>(source->size())));
+  }
+  const PackedTokens tokens = builder.finish();
+  const Tensor memory_MD = model_.encode(pass, tokens);
+  ModelScorer scorer(model_, pass, tokens, memory_MD, sizes(tokens.sentences, tokens.longest),
+                     settings_.never_generated);
+  return beam_search(scorer, settings_.rules, settings_.frame, limits);
+}
+
+}  // namespace octavo

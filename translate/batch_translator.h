@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/dtype.h"
+#include "model/layers/pass.h"
+#include "model/transformer.h"
+#include "translate/model_scorer.h"
+#include "translate/search.h"
+
+namespace octavo {
+
+/// Memory that work on batches of a bounded size takes at most, in bytes.
+struct WorkMemory {
+  std::int64_t activations = 0;  ///< capacity that Pass::memory must have
+  std::int64_t scratch = 0;      ///< capacity of the context's scratch stack
+
+  /// What serves one as well as the other.
+  WorkMemory operator|(const WorkMemory& other) const;
+};
+
+/// Translates sentences of ids, any number of them, with whatever parameters a Pass has.
+///
+/// Sentences are sorted by length and cut into batches; what is returned is in the order of what
+/// came. Nothing but small host vectors is allocated while translating: everything else lives in
+/// the Pass' arenas, which plan() measures, so that a trainer can lend its own.
+class BatchTranslator {
+ public:
+  struct Settings {
+    SearchRules rules;
+    Frame frame;
+    std::vector<std::int32_t> never_generated;  ///< PAD, BOS, UNK, ...; not EOS
+    /// A batch has at most this many sentences x longest output, and sentences x longest source;
+    /// one sentence is always allowed.
+    std::int64_t batch_tokens;
+  };
+  /// `model` must outlive the translator.
+  BatchTranslator(const Transformer& model, Settings settings);
+
+  /// What any batch takes, by running the largest ones on a plan.
+  WorkMemory plan(DType compute, int threads) const;
+
+  /// @param sources  ids of each sentence, EOS at the end, at most max_source() of them.
+  /// @return for each source its translations, best first: at least one, at most rules.nbest.
+  /// @throws InternalError  a source is empty or too long.
+  std::vector<std::vector<Translation>> translate(
+      const Pass& pass, std::span<const std::vector<std::int32_t>> sources) const;
+
+  /// Tokens of the longest source, EOS counted.
+  std::int64_t max_source() const { return model_.config().max_positions; }
+  /// Tokens of the longest output for a source, EOS counted.
+  std::int64_t limit(std::int64_t source) const;
+
+ private:
+  std::int64_t batch_size(std::int64_t longest_source) const;
+  void plan_batch(const Pass& pass, std::int64_t sentences, std::int64_t source) const;
+  ModelScorer::Sizes sizes(std::int64_t sentences, std::int64_t longest_source) const;
+  std::vector<std::vector<Translation>> translate_batch(
+      const Pass& pass, std::span<const std::vector<std::int32_t>* const> sources) const;
+
+  const Transformer& model_;
+  Settings settings_;
+};
+
+}  // namespace octavo
