@@ -10,6 +10,13 @@
 
 namespace octavo {
 
+/// A grain for parallel_for over items of `elements` each: enough work for a thread to be worth
+/// waking, which costs some microseconds.
+constexpr std::int64_t grain_of(std::int64_t elements) {
+  constexpr std::int64_t kWork = 1 << 14;
+  return std::max<std::int64_t>(1, kWork / std::max<std::int64_t>(1, elements));
+}
+
 /// Calls f(begin, end) on disjoint ranges that cover [0, n), on the context's threads.
 /// Ranges are cut at multiples of `grain`, so that small work stays on one thread. f may throw:
 /// the first exception is thrown again here.

@@ -57,7 +57,7 @@ HWY_EXPORT(add_kernel);
 HWY_EXPORT(narrow_kernel);
 HWY_EXPORT(widen_kernel);
 
-constexpr std::int64_t kGrain = 1 << 14;  // elements: some microseconds of work
+constexpr std::int64_t kGrain = grain_of(1);
 
 template <typename From, typename To>
 void convert_plain(Context& ctx, const Tensor& from, const Tensor& to) {

@@ -1,0 +1,122 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "model/ops/column_sums_cpu.cpp"
+#include "hwy/foreach_target.h"
+// after foreach_target
+#include "core/tensor.h"
+#include "model/ops/column_sums.h"
+#include "model/ops/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace octavo::HWY_NAMESPACE {
+namespace {
+
+// to[0..width) (+)= sum over rows of x. Four vectors of columns stay in registers while the rows
+// pass.
+template <bool kAdd, typename T>
+void sum_rows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width,
+              ComputeType<T>* to) {
+  const VectorTag<T> d;
+  const std::int64_t L = lanes(d);
+  const auto start = [&](std::int64_t c, auto part) HWY_ATTR {
+    if constexpr (kAdd) return load(d, to + c, part);
+    return hn::Zero(d);
+  };
+  std::int64_t c = 0;
+  for (; c + 4 * L <= width; c += 4 * L) {
+    auto s0 = start(c, Whole{}), s1 = start(c + L, Whole{});
+    auto s2 = start(c + 2 * L, Whole{}), s3 = start(c + 3 * L, Whole{});
+    const T* p = x + c;
+    for (std::int64_t n = 0; n < rows; ++n, p += stride) {
+      s0 = hn::Add(s0, load(d, p));
+      s1 = hn::Add(s1, load(d, p + L));
+      s2 = hn::Add(s2, load(d, p + 2 * L));
+      s3 = hn::Add(s3, load(d, p + 3 * L));
+    }
+    store(d, s0, to + c);
+    store(d, s1, to + c + L);
+    store(d, s2, to + c + 2 * L);
+    store(d, s3, to + c + 3 * L);
+  }
+  for_vectors(d, width - c, [&](std::int64_t i, auto part) HWY_ATTR {
+    auto s = start(c + i, part);
+    const T* p = x + c + i;
+    for (std::int64_t n = 0; n < rows; ++n, p += stride) s = hn::Add(s, load(d, p, part));
+    store(d, s, to + c + i, part);
+  });
+}
+
+template <typename T>
+void partials_of_blocks(const Tensor& x, const Tensor& partials, std::int64_t begin,
+                        std::int64_t end) {
+  const std::int64_t N = x.dim(0), O = x.dim(1);
+  for (std::int64_t b = begin; b < end; ++b) {
+    const std::int64_t first = b * kRowsPerSum, rows = HWY_MIN(kRowsPerSum, N - first);
+    sum_rows<false>(x.data<T>() + first * x.row_stride(), rows, x.row_stride(), O,
+                    partials.data<ComputeType<T>>() + b * partials.row_stride());
+  }
+}
+
+template <typename T>
+void add_columns(const Tensor& partials, const Tensor& sums, std::int64_t begin, std::int64_t end) {
+  sum_rows<true>(partials.data<T>() + begin, partials.dim(0), partials.row_stride(), end - begin,
+                 sums.data<T>() + begin);
+}
+
+auto partials_kernel() {
+  return PerType{partials_of_blocks<float>, partials_of_blocks<double>,
+                 partials_of_blocks<bfloat16>};
+}
+void add_columns_f32(const Tensor& partials, const Tensor& sums, std::int64_t begin,
+                     std::int64_t end) {
+  add_columns<float>(partials, sums, begin, end);
+}
+void add_columns_f64(const Tensor& partials, const Tensor& sums, std::int64_t begin,
+                     std::int64_t end) {
+  add_columns<double>(partials, sums, begin, end);
+}
+
+}  // namespace
+}  // namespace octavo::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "core/dispatch.h"
+#include "core/parallel.h"
+#include "core/token_batch.h"
+
+namespace octavo {
+namespace {
+
+HWY_EXPORT(partials_kernel);
+HWY_EXPORT(add_columns_f32);
+HWY_EXPORT(add_columns_f64);
+
+}  // namespace
+
+template <typename T>
+void column_partials(OnCpu, Context& ctx, const Tensor& x, const Tensor& partials) {
+  const auto kernel = HWY_DYNAMIC_DISPATCH(partials_kernel)().template get<T>();
+  const std::int64_t grain = grain_of(kRowsPerSum * x.dim(1));
+  parallel_for(ctx, partials.dim(0), grain,
+               [&](std::int64_t begin, std::int64_t end) { kernel(x, partials, begin, end); });
+}
+
+template <typename T>
+void add_partial_sums(OnCpu, Context& ctx, const Tensor& partials, const Tensor& sums) {
+  const auto kernel = sums.dtype() == DType::f64 ? HWY_DYNAMIC_DISPATCH(add_columns_f64)
+                                                 : HWY_DYNAMIC_DISPATCH(add_columns_f32);
+  // Whole cache lines to a thread.
+  const std::int64_t grain = round_up(grain_of(partials.dim(0)), 64);
+  parallel_for(ctx, sums.dim(0), grain,
+               [&](std::int64_t begin, std::int64_t end) { kernel(partials, sums, begin, end); });
+}
+
+template void column_partials<float>(OnCpu, Context&, const Tensor&, const Tensor&);
+template void column_partials<double>(OnCpu, Context&, const Tensor&, const Tensor&);
+template void column_partials<bfloat16>(OnCpu, Context&, const Tensor&, const Tensor&);
+template void add_partial_sums<float>(OnCpu, Context&, const Tensor&, const Tensor&);
+template void add_partial_sums<double>(OnCpu, Context&, const Tensor&, const Tensor&);
+template void add_partial_sums<bfloat16>(OnCpu, Context&, const Tensor&, const Tensor&);
+
+}  // namespace octavo
+#endif  // HWY_ONCE

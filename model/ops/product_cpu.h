@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "core/context.h"
+#include "core/tensor.h"
+
+namespace octavo {
+
+/// c [m, n] = a [m, k] b [k, n], with what may be fused to it. Strides count elements; a matrix
+/// read transposed is one whose strides are swapped.
+struct Product {
+  DType type;    ///< of a, b and bias
+  DType c_type;  ///< `type`, or f32 for weight gradients
+  std::int64_t m, n, k;
+  std::int64_t a_row, a_column;  ///< strides of a
+  std::int64_t b_row, b_column;  ///< strides of b
+  std::int64_t c_row;            ///< stride of c's rows; its columns are neighbours
+  bool bias = false;             ///< adds bias [n] to every row
+  bool accumulate = false;       ///< c += instead of c =
+  bool repack = false;  ///< b goes through the library's own layout first: pays for large m
+
+  bool operator==(const Product&) const = default;
+};
+
+struct ProductOperands {
+  const void* a;
+  const void* b;
+  const void* bias;
+  void* c;
+};
+
+/// Products of float32 and bf16 matrices through oneDNN, with float32 sums. Primitives are made at
+/// the first use of a shape and kept; nothing but the library's list of arguments (a few small
+/// blocks, freed at once) is allocated afterwards.
+///
+/// One per Context: ctx.state<ProductLibrary>().
+class ProductLibrary {
+ public:
+  explicit ProductLibrary(Context& ctx);
+  ProductLibrary(const ProductLibrary&) = delete;
+  ProductLibrary& operator=(const ProductLibrary&) = delete;
+  ~ProductLibrary();
+
+  /// Bytes of scratch that run() needs; on a plan as well. m, n and k must be positive.
+  /// @throws UserError  this processor has no bf16 products.
+  std::int64_t workspace(const Product& product);
+  /// @param workspace  at least as many bytes, aligned to Arena::kAlignment.
+  void run(const Product& product, const ProductOperands& operands, void* workspace);
+
+ private:
+  struct Library;
+  struct Entry;
+  struct Hash {
+    std::size_t operator()(const Product& product) const;
+  };
+  Entry& entry(const Product& product);
+
+  int threads_;
+  std::unique_ptr<Library> library_;
+  std::unordered_map<Product, std::unique_ptr<Entry>, Hash> entries_;
+};
+
+}  // namespace octavo
