@@ -57,73 +57,69 @@ void check_sums_of(Group& group) {
   }
 }
 
+void check_control_plane(Group& group) {
+  const int size = group.size(), rank = group.rank();
+  expect(group.local_rank() == rank, "all ranks are on one host");
+  expect(group.sum(std::int64_t{rank + 1}) == size * (size + 1) / 2, "sum of one integer");
+  expect(group.sum(0.5) == 0.5 * size, "sum of one number");
+
+  struct Card {
+    int rank;
+    double square;
+  };
+  std::vector<Card> cards(static_cast<std::size_t>(size));
+  group.all_gather(Card{rank, 1.0 * rank * rank}, std::span(cards));
+  for (int r = 0; r < size; ++r)
+    expect(cards[static_cast<std::size_t>(r)].rank == r &&
+               cards[static_cast<std::size_t>(r)].square == 1.0 * r * r,
+           "gathered structs");
+
+  for (int root = 0; root < size; ++root)
+    for (const std::int64_t count : {0, 1, 4097, 3000001}) {
+      std::vector<float> values = addends<float>(rank, count);
+      group.broadcast(std::as_writable_bytes(std::span(values)), root);
+      expect(same_bytes(values, addends<float>(root, count)), "broadcast");
+    }
+  for (int i = 0; i < 100; ++i) group.barrier();
+}
+
+void check_asynchronous_sums(Group& group) {
+  const int rank = group.rank(), size = group.size();
+  std::vector<float> a = addends<float>(rank, 300001);
+  std::vector<double> b = addends<double>(rank, 70001);
+  std::vector<float> c = addends<float>(rank, 3);
+  const Ticket of_a = group.start_all_reduce(Tensor(a.data(), {300001}, DType::f32));
+  const Ticket of_b = group.start_all_reduce(Tensor(b.data(), {70001}, DType::f64));
+  const Ticket of_c = group.start_all_reduce(Tensor(c.data(), {3}, DType::f32));
+  const double in_between = group.sum(1.0);
+  group.wait(of_c);
+  group.wait(of_a);
+  group.wait(of_b);
+  group.wait(of_a);  // waiting twice is nothing
+  expect(in_between == size, "a sum behind started sums");
+  expect(same_bytes(a, sum_in_rank_order<float>(size, 300001)), "first sum");
+  expect(same_bytes(b, sum_in_rank_order<double>(size, 70001)), "second sum");
+  expect(same_bytes(c, sum_in_rank_order<float>(size, 3)), "third sum");
+
+  // More sums than the queue holds.
+  std::vector<float> many(5000, 1.0f);
+  Ticket last = 0;
+  for (float& value : many) last = group.start_all_reduce(Tensor(&value, {1}, DType::f32));
+  group.wait(last);
+  for (const float value : many) expect(value == static_cast<float>(size), "many sums");
+}
+
 }  // namespace
 
-void check_sums(double) {
+void check_collectives(double ranks) {
   const auto group = join_ranks();
   run_together(*group, [&] {
+    expect(group->size() == static_cast<int>(ranks), "wrong number of ranks");
     check_sums_of<float>(*group);
     check_sums_of<double>(*group);
     check_sums_of<std::int64_t>(*group);
-  });
-}
-
-void check_control_plane(double ranks) {
-  const auto group = join_ranks();
-  run_together(*group, [&] {
-    const int size = group->size(), rank = group->rank();
-    expect(size == static_cast<int>(ranks), "wrong number of ranks");
-    expect(group->local_rank() == rank, "all ranks are on one host");
-    expect(group->sum(std::int64_t{rank + 1}) == size * (size + 1) / 2, "sum of one integer");
-    expect(group->sum(0.5) == 0.5 * size, "sum of one number");
-
-    struct Card {
-      int rank;
-      double square;
-    };
-    std::vector<Card> cards(static_cast<std::size_t>(size));
-    group->all_gather(Card{rank, 1.0 * rank * rank}, std::span(cards));
-    for (int r = 0; r < size; ++r)
-      expect(cards[static_cast<std::size_t>(r)].rank == r &&
-                 cards[static_cast<std::size_t>(r)].square == 1.0 * r * r,
-             "gathered structs");
-
-    for (int root = 0; root < size; ++root)
-      for (const std::int64_t count : {0, 1, 4097, 3000001}) {
-        std::vector<float> values = addends<float>(rank, count);
-        group->broadcast(std::as_writable_bytes(std::span(values)), root);
-        expect(same_bytes(values, addends<float>(root, count)), "broadcast");
-      }
-    for (int i = 0; i < 100; ++i) group->barrier();
-  });
-}
-
-void check_asynchronous_sums(double) {
-  const auto group = join_ranks();
-  run_together(*group, [&] {
-    const int rank = group->rank(), size = group->size();
-    std::vector<float> a = addends<float>(rank, 300001);
-    std::vector<double> b = addends<double>(rank, 70001);
-    std::vector<float> c = addends<float>(rank, 3);
-    const Ticket of_a = group->start_all_reduce(Tensor(a.data(), {300001}, DType::f32));
-    const Ticket of_b = group->start_all_reduce(Tensor(b.data(), {70001}, DType::f64));
-    const Ticket of_c = group->start_all_reduce(Tensor(c.data(), {3}, DType::f32));
-    const double in_between = group->sum(1.0);
-    group->wait(of_c);
-    group->wait(of_a);
-    group->wait(of_b);
-    group->wait(of_a);  // waiting twice is nothing
-    expect(in_between == size, "a sum behind started sums");
-    expect(same_bytes(a, sum_in_rank_order<float>(size, 300001)), "first sum");
-    expect(same_bytes(b, sum_in_rank_order<double>(size, 70001)), "second sum");
-    expect(same_bytes(c, sum_in_rank_order<float>(size, 3)), "third sum");
-
-    // More sums than the queue holds.
-    std::vector<float> many(5000, 1.0f);
-    Ticket last = 0;
-    for (float& value : many) last = group->start_all_reduce(Tensor(&value, {1}, DType::f32));
-    group->wait(last);
-    for (const float value : many) expect(value == static_cast<float>(size), "many sums");
+    check_control_plane(*group);
+    check_asynchronous_sums(*group);
   });
 }
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include "core/error.h"
@@ -60,6 +61,12 @@ Ranks::~Ranks() {
   close(pipe_);
 }
 
+pid_t Ranks::process(int rank) const {
+  const std::string words = fmt::format("rank {} is process ", rank);
+  const std::size_t at = output_.find(words);
+  return at == std::string::npos ? -1 : std::atoi(output_.c_str() + at + words.size());
+}
+
 bool Ranks::says(const std::string& text) {
   const auto deadline = in_seconds(30.0);
   while (output_.find(text) == std::string::npos)
@@ -100,6 +107,14 @@ std::string run_ranks(int ranks, const std::string& scenario, double argument) {
   Ranks run(ranks, scenario, argument);
   const int code = run.exit_code();
   return code == 0 ? "" : fmt::format("exit code {}\n{}", code, run.output());
+}
+
+bool is_running(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string stat;
+  if (!std::getline(file, stat)) return false;
+  const std::size_t name_end = stat.rfind(')');  // "17 (name) S ..."
+  return name_end != std::string::npos && stat.substr(name_end + 2, 1) != "Z";
 }
 
 int occurrences(const std::string& text, const std::string& piece) {

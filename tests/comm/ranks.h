@@ -17,6 +17,8 @@ class Ranks {
   ~Ranks();
 
   pid_t mpirun() const { return mpirun_; }
+  /// The process that said "rank R is process P". -1 if none did.
+  pid_t process(int rank) const;
   /// Waits until the output so far contains `text`. @returns whether it came within 30 s.
   bool says(const std::string& text);
   /// Waits for the end. @returns mpirun's exit code, 128 + N if signal N ended it, -1 if it still
@@ -35,6 +37,9 @@ class Ranks {
 
 /// Runs a scenario to its end. @returns its output if it failed, "" if it passed.
 std::string run_ranks(int ranks, const std::string& scenario, double argument = 0.0);
+
+/// Whether a process exists and has not ended (a zombie that nobody reaped has).
+bool is_running(pid_t process);
 
 /// How often `piece` occurs in `text`.
 int occurrences(const std::string& text, const std::string& piece);

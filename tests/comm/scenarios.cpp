@@ -4,9 +4,18 @@ namespace octavo {
 
 const std::map<std::string, std::function<void(double)>>& scenarios() {
   static const std::map<std::string, std::function<void(double)>> all = {
-      {"sums", check_sums},
-      {"control_plane", check_control_plane},
-      {"asynchronous_sums", check_asynchronous_sums},
+      {"collectives", check_collectives},
+      {"sum_buckets", sum_buckets},
+      {"hide_sums", hide_sums},
+      {"exception", fail_by_exception},
+      {"everywhere", fail_everywhere},
+      {"without_catching", fail_without_catching},
+      {"exit", fail_by_exit},
+      {"kill", fail_by_kill},
+      {"stop", fail_by_stop},
+      {"absence", fail_by_absence},
+      {"disagreement", fail_by_disagreement},
+      {"stop_politely", stop_politely},
   };
   return all;
 }
