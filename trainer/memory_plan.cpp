@@ -1,0 +1,93 @@
+#include "trainer/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/token_batch.h"
+#include "trainer/optimizer.h"
+
+namespace octavo {
+
+namespace {
+
+/// Beyond this a larger micro-batch gains nothing on a CPU and costs cache.
+constexpr std::int64_t kLargestAutomatic = 16384;
+
+/// Bytes the kernel could hand out without swapping.
+std::int64_t available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  std::int64_t kilobytes = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream(line) >> key >> kilobytes;
+    if (key == "MemAvailable:") return kilobytes * 1024;
+  }
+  throw UserError("/proc/meminfo does not tell what memory is free: set trainer.memory_gigabytes");
+}
+
+std::string gigabytes(std::int64_t bytes) {
+  return fmt::format("{:.2f}", static_cast<double>(bytes) / 1e9);
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(Task& task, const TrainerConfig& config, int threads,
+                       std::int64_t max_tokens) {
+  MemoryPlan plan;
+  plan.max_tokens = max_tokens;
+  Context ctx(Device::plan, threads, 0);
+  ctx.set_recorder(&plan.ops);
+  Parameters parameters(task.parameter_table(), ctx, dtype_of(config.precision), true);
+  Optimizer optimizer(config.optimizer, config.average_decay, ctx, parameters);
+  Arena activations;
+  const Pass pass{ctx, parameters, activations, {.training = true, .seed = 0, .update = 0}};
+  task.plan(pass, max_tokens);
+  ctx.set_recorder(nullptr);
+  optimizer.step(ctx, 0);
+  plan.parameters = parameters.bytes();
+  plan.optimizer = optimizer.bytes();
+  plan.activations = activations.high_water();
+  plan.scratch = ctx.scratch().high_water();
+  plan.validation = task.validation_bytes(config.average_decay.has_value());
+  return plan;
+}
+
+std::int64_t memory_budget(const TrainerConfig& config, int ranks_on_host) {
+  if (config.memory_gigabytes) return static_cast<std::int64_t>(*config.memory_gigabytes * 1e9);
+  return available_bytes() / 10 * 8 / ranks_on_host;
+}
+
+MemoryPlan choose_plan(Task& task, const TrainerConfig& config, int threads, std::int64_t budget) {
+  const std::int64_t smallest = task.smallest_max_tokens();
+  const std::int64_t largest = config.max_tokens.value_or(
+      round_up(std::min(config.tokens_per_update, kLargestAutomatic), kRowMultiple));
+  if (config.max_tokens && *config.max_tokens < smallest) {
+    throw UserError(fmt::format(
+        "trainer.max_tokens is {}, but one sentence may have {} tokens (data.max_length): raise "
+        "the one or lower the other",
+        *config.max_tokens, smallest));
+  }
+  std::int64_t tokens = std::max(largest, smallest);
+  MemoryPlan plan = plan_memory(task, config, threads, tokens);
+  while (!config.max_tokens && plan.total() > budget && tokens > smallest) {
+    tokens = std::max(smallest, tokens / 2 / kRowMultiple * kRowMultiple);
+    plan = plan_memory(task, config, threads, tokens);
+  }
+  if (plan.total() > budget) {
+    throw UserError(fmt::format(
+        "a micro-batch of {} target tokens takes {} GB on each rank (parameters {}, optimiser {}, "
+        "activations {}, scratch {}, validation {}), but {} GB may be used. Lower "
+        "trainer.max_tokens or data.max_length, set trainer.recompute: layer, or start fewer "
+        "ranks on this host",
+        tokens, gigabytes(plan.total()), gigabytes(plan.parameters), gigabytes(plan.optimizer),
+        gigabytes(plan.activations), gigabytes(plan.scratch), gigabytes(plan.validation),
+        gigabytes(budget)));
+  }
+  return plan;
+}
+
+}  // namespace octavo

@@ -1,0 +1,120 @@
+// How the trainer saves and restores itself; the loop is in trainer.cpp.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "core/error.h"
+#include "core/version.h"
+#include "model/ops/elementwise.h"
+#include "trainer/checkpoint.h"
+#include "trainer/parameter_files.h"
+#include "trainer/run_folder.h"
+#include "trainer/trainer.h"
+
+namespace octavo {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::span<std::byte> bytes_of_tensor(const Tensor& t) {
+  return {static_cast<std::byte*>(t.raw()), static_cast<std::size_t>(t.bytes())};
+}
+
+void append(std::vector<NamedTensor>& to, std::vector<NamedTensor> more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+void Trainer::restore_from_newest() {
+  const fs::path run = config_.output;
+  state_.seed = static_cast<std::uint64_t>(config_.seed);
+  state_.hashes = files_.hashes;
+  parameters_.initialise(ctx_, state_.seed);
+  if (group_.rank() == 0) {
+    std::error_code failed;
+    fs::create_directories(checkpoints_folder(run), failed);
+    if (failed) throw UserError(system_reason(run.string(), failed.value()));
+    remove_leftovers(checkpoints_folder(run));
+    const std::vector<StepCheckpoint> there = list_checkpoints(run);
+    if (!there.empty()) {
+      restore(there.back().path);
+    } else if (config_.init_from) {
+      load_initial_weights();
+    }
+    if (there.empty()) optimizer_.start_average(ctx_);
+  }
+  send_from_rank_0();
+  optimizer_.set_count(state_.optimizer_count);
+  parameters_.refresh_weights(ctx_);
+  seconds_before_ = saved_seconds_ = state_.seconds;
+  saved_update_ = state_.update > 0 ? state_.update : -1;
+}
+
+void Trainer::restore(const fs::path& folder) {
+  const Checkpoint checkpoint(folder);
+  const ParameterTable& table = parameters_.table();
+  state_ = checkpoint.state();
+  check_hashes(folder, state_.hashes, files_.hashes);
+  load_parameters(table, checkpoint.tensors(kWeightsFile), parameters_.flat_master());
+  const SafetensorsFile moments = checkpoint.tensors(kOptimizerFile);
+  load_parameters(table, moments, optimizer_.first_moment(), kFirstMoment);
+  load_parameters(table, moments, optimizer_.second_moment(), kSecondMoment);
+  if (optimizer_.average().present()) {
+    load_parameters(table, checkpoint.tensors(kEmaFile), optimizer_.average());
+  }
+  spdlog::info("[trainer] goes on from {}", folder.string());
+}
+
+void Trainer::load_initial_weights() {
+  const fs::path from = find_checkpoint(*config_.init_from);
+  const Checkpoint checkpoint(from);
+  load_parameters(parameters_.table(), checkpoint.translation_weights(), parameters_.flat_master());
+  spdlog::info("[trainer] starts with the weights of {}", from.string());
+}
+
+void Trainer::send_from_rank_0() {
+  if (group_.size() == 1) return;
+  std::string text = to_json(state_);
+  text.resize(static_cast<std::size_t>(
+      group_.sum(group_.rank() == 0 ? static_cast<std::int64_t>(text.size()) : 0)));
+  group_.broadcast(std::as_writable_bytes(std::span(text)), 0);
+  state_ = parse_training_state(text, "the state sent by rank 0");
+  for (const Tensor& t : {parameters_.flat_master(), optimizer_.first_moment(),
+                          optimizer_.second_moment(), optimizer_.average()}) {
+    if (t.present()) group_.broadcast(bytes_of_tensor(t), 0);
+  }
+}
+
+void Trainer::save() {
+  const bool is_best = state_.best_score && state_.best_update == state_.update;
+  if (saved_update_ == state_.update && !(is_best && validated_update_ == state_.update)) return;
+  saved_update_ = state_.update;
+  saved_seconds_ = state_.seconds;
+  if (group_.rank() != 0) return;
+
+  const ParameterTable& table = parameters_.table();
+  CheckpointContents contents;
+  contents.texts = files_.texts;
+  contents.texts[std::string(kStateFile)] = to_json(state_);
+  contents.tensors[std::string(kWeightsFile)] = stored_tensors(table, parameters_.flat_master());
+  std::vector<NamedTensor>& moments = contents.tensors[std::string(kOptimizerFile)];
+  append(moments, stored_tensors(table, optimizer_.first_moment(), kFirstMoment));
+  append(moments, stored_tensors(table, optimizer_.second_moment(), kSecondMoment));
+  if (optimizer_.average().present()) {
+    contents.tensors[std::string(kEmaFile)] = stored_tensors(table, optimizer_.average());
+  }
+  const fs::path run = config_.output;
+  const fs::path folder = checkpoint_folder(run, state_.update);
+  write_checkpoint(folder, contents);
+  if (is_best) {
+    const bool by_bleu = config_.validation.metric == ValidationMetric::bleu;
+    write_best(run, {.update = state_.update,
+                     .metric = by_bleu ? "bleu" : "nll",
+                     .score = by_bleu ? *state_.best_score : -*state_.best_score});
+  }
+  remove_expired(run, config_.checkpoints.retention, config_.checkpoints.retention.keep_last);
+  observer_.saved(folder);
+}
+
+}  // namespace octavo
