@@ -169,7 +169,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "core/dispatch.h"
-#include "core/parallel.h"
+#include "model/ops/parts.h"
 
 namespace octavo {
 namespace {
@@ -183,8 +183,8 @@ void attention_backward(OnCpu, Context& ctx, const AttentionArgs& in, const Tens
                         const Tensor& dout, const AttentionGradients& gradients,
                         const Tensor& scratch) {
   const auto pairs = HWY_DYNAMIC_DISPATCH(backward_kernel)().template get<T>();
-  for_attention_parts(ctx, in, scratch, [&](PairRange range, const Tensor& memory) {
-    pairs(in, range, lse, dout, gradients, memory);
+  for_parts(ctx, scratch, [&](std::int64_t part, std::int64_t parts, const Tensor& memory) {
+    pairs(in, attention_part(in, part, parts), lse, dout, gradients, memory);
   });
   zero_rows_from(gradients.dq, in.queries.tokens);
   zero_rows_from(gradients.dk, in.keys.tokens);

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "core/dtype.h"
-#include "core/parallel.h"
 #include "model/ops/attention.h"
 
 namespace octavo {
@@ -71,20 +70,9 @@ struct PairRange {
   std::int64_t begin, end;
 };
 
-/// Cuts the pairs into `parts` ranges of nearly equal cost: range number `part`.
+/// Cuts the pairs into `parts` ranges of nearly equal cost: range number `part`. Each pair is one
+/// thread's work, so results don't depend on the number of parts.
 PairRange attention_part(const AttentionArgs& in, std::int64_t part, std::int64_t parts);
-
-/// Calls f(range, memory) for one range of pairs per thread, with that thread's row of `scratch`
-/// [threads, elements]. Each pair is one thread's work, so results don't depend on their number.
-template <typename F>
-void for_attention_parts(Context& ctx, const AttentionArgs& in, const Tensor& scratch, F&& f) {
-  const std::int64_t parts = ctx.threads();
-  parallel_for(ctx, parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t part = begin; part < end; ++part) {
-      f(attention_part(in, part, parts), scratch.rows(part, 1));
-    }
-  });
-}
 
 /// Zeroes rows [first, dim(0)).
 void zero_rows_from(const Tensor& t, std::int64_t first);

@@ -145,7 +145,7 @@ HWY_AFTER_NAMESPACE();
 #include <cstring>
 
 #include "core/dispatch.h"
-#include "core/parallel.h"
+#include "model/ops/parts.h"
 
 namespace octavo {
 namespace {
@@ -190,8 +190,8 @@ template <typename T>
 void attention_forward(OnCpu, Context& ctx, const AttentionArgs& in, const Tensor& out,
                        const Tensor& lse, const Tensor& scratch) {
   const auto pairs = HWY_DYNAMIC_DISPATCH(attention_kernel)().template get<T>();
-  for_attention_parts(ctx, in, scratch, [&](PairRange range, const Tensor& memory) {
-    pairs(in, range, out, lse, memory);
+  for_parts(ctx, scratch, [&](std::int64_t part, std::int64_t parts, const Tensor& memory) {
+    pairs(in, attention_part(in, part, parts), out, lse, memory);
   });
   zero_rows_from(out, in.queries.tokens);
   if (lse.present()) zero_rows_from(lse, in.queries.tokens);
@@ -201,8 +201,8 @@ template <typename T>
 void attention_weights(OnCpu, Context& ctx, const AttentionArgs& in, const Tensor& weights,
                        const Tensor& scratch) {
   const auto pairs = HWY_DYNAMIC_DISPATCH(weights_kernel)().template get<T>();
-  for_attention_parts(ctx, in, scratch, [&](PairRange range, const Tensor& memory) {
-    pairs(in, range, weights, memory);
+  for_parts(ctx, scratch, [&](std::int64_t part, std::int64_t parts, const Tensor& memory) {
+    pairs(in, attention_part(in, part, parts), weights, memory);
   });
 }
 

@@ -20,6 +20,9 @@ struct TopKArgs {
 ///
 /// @param log_probabilities  [R, k], statistics type.
 /// @param ids                i32 [R, k].
+/// @throws InternalError  shapes or types disagree, or on the CPU: a logit is NaN or infinity
+/// (minus
+///                        infinity is fine: probability 0).
 void top_k(Context& ctx, const TopKArgs& in, Tensor log_probabilities, Tensor ids);
 
 }  // namespace octavo
