@@ -1,0 +1,157 @@
+#include "data/prepared.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/file.h"
+
+namespace octavo {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kJointModel = "subwords.model";
+constexpr const char* kSourceModel = "source.model";
+constexpr const char* kTargetModel = "target.model";
+
+std::map<std::string, std::string> subword_settings(const SubwordConfig& s) {
+  std::map<std::string, std::string> settings{{"data.subwords.joint", s.joint ? "true" : "false"}};
+  if (s.model || s.source_model) {
+    settings["data.subwords.model"] = s.model.value_or("none");
+    settings["data.subwords.source_model"] = s.source_model.value_or("none");
+    settings["data.subwords.target_model"] = s.target_model.value_or("none");
+    return settings;
+  }
+  settings["data.subwords.kind"] = s.kind == SubwordKind::bpe ? "bpe" : "unigram";
+  settings["data.subwords.vocabulary_size"] = fmt::format("{}", s.vocabulary_size);
+  settings["data.subwords.character_coverage"] = fmt::format("{}", s.character_coverage);
+  settings["data.subwords.training_lines"] = fmt::format("{}", s.training_lines);
+  return settings;
+}
+
+/// Says which setting differs.
+void check_settings(const DataConfig& config, const Manifest& manifest, const Part& part) {
+  const auto entry = manifest.find(part.name);
+  if (entry == manifest.end()) {
+    throw UserError(
+        fmt::format("data.prepared: {} has no '{}' yet. Run 'octavo prepare' with this "
+                    "configuration.",
+                    config.prepared, part.name));
+  }
+  const auto& then = entry->second.settings;
+  if (then == part.settings) return;
+  for (const auto& [key, value] : part.settings) {
+    const auto old = then.find(key);
+    if (old != then.end() && old->second == value) continue;
+    throw UserError(fmt::format(
+        "data.prepared: '{}' in {} was made with {} = {}, but it is {} now. Run 'octavo prepare' "
+        "with this configuration, or give it a folder of its own.",
+        part.name, config.prepared, key, old == then.end() ? "(nothing)" : old->second, value));
+  }
+  throw UserError(
+      fmt::format("data.prepared: '{}' in {} was made with other settings. Run 'octavo "
+                  "prepare' with this configuration.",
+                  part.name, config.prepared));
+}
+
+Corpus open_corpus(const fs::path& folder, const Part& part, const Manifest& manifest,
+                   const SubwordPair& subwords) {
+  Corpus corpus(folder / part.corpus_file());
+  const ManifestEntry& entry = manifest.at(part.name);
+  const auto noted = entry.outputs.find(part.corpus_file());
+  const auto& metadata = corpus.metadata();
+  const auto made_with = [&](const char* key, const Subwords& model) {
+    const auto found = metadata.find(key);
+    return found != metadata.end() && found->second == model.hash();
+  };
+  if (noted == entry.outputs.end() || noted->second != corpus.content_hash() ||
+      !made_with("subwords.source", *subwords.source) ||
+      !made_with("subwords.target", *subwords.target)) {
+    throw UserError(fmt::format(
+        "{}: this corpus and the rest of its folder were not made together. Run 'octavo prepare' "
+        "again.",
+        corpus.path().string()));
+  }
+  return corpus;
+}
+
+}  // namespace
+
+SubwordPair load_subwords(const fs::path& folder) {
+  const auto load = [&](const char* file) {
+    return std::make_shared<const Subwords>(Subwords::load(folder / file));
+  };
+  if (fs::exists(folder / kJointModel)) {
+    const auto joint = load(kJointModel);
+    return {.source = joint, .target = joint};
+  }
+  if (fs::exists(folder / kSourceModel) && fs::exists(folder / kTargetModel))
+    return {.source = load(kSourceModel), .target = load(kTargetModel)};
+  throw UserError(fmt::format(
+      "{}: there is no subword model here: neither {} nor {} and {}. 'octavo prepare' makes them, "
+      "and training copies them into its run folder.",
+      folder.string(), kJointModel, kSourceModel, kTargetModel));
+}
+
+void copy_subwords(const fs::path& from, const fs::path& to) {
+  for (const char* name : {kJointModel, kSourceModel, kTargetModel}) {
+    if (!fs::exists(from / name)) continue;
+    write_file(to / name, read_file(from / name));
+    const fs::path vocabulary = fs::path(name).replace_extension(".vocab");
+    write_file(to / vocabulary, read_file(from / vocabulary));
+  }
+}
+
+std::vector<Part> parts_of(const DataConfig& config) {
+  std::vector<Part> parts{{.name = "subwords", .settings = subword_settings(config.subwords)}};
+  const std::string length = fmt::format("{}", config.max_length);
+  const auto add = [&](const std::string& name, const TextPair& files) -> Part& {
+    return parts.emplace_back(Part{.name = name,
+                                   .settings = {{"data.max_length", length},
+                                                {files.setting + ".source", files.source.string()},
+                                                {files.setting + ".target", files.target.string()}},
+                                   .files = files});
+  };
+  for (std::size_t i = 0; i < config.train.size(); ++i) {
+    const TrainCorpusConfig& train = config.train[i];
+    Part& part = add(fmt::format("train.{}", i), {.setting = fmt::format("data.train[{}]", i),
+                                                  .source = train.source,
+                                                  .target = train.target});
+    part.settings["data.max_ratio"] =
+        config.max_ratio ? fmt::format("{}", *config.max_ratio) : "none";
+    part.settings["data.subwords.sample"] = config.subwords.sample ? "on" : "none";
+    part.trained_on = true;
+  }
+  const auto add_held_out = [&](const std::string& name, const HeldOutConfig& c) {
+    if (c.given()) add(name, {.setting = "data." + name, .source = c.source, .target = c.target});
+  };
+  add_held_out("dev", config.dev);
+  add_held_out("test", config.test);
+  return parts;
+}
+
+PreparedData open_prepared(const DataConfig& config) {
+  const fs::path folder = config.prepared;
+  const Manifest manifest = read_manifest(folder);
+  const std::vector<Part> parts = parts_of(config);
+  for (const Part& part : parts) check_settings(config, manifest, part);
+  PreparedData data{.subwords = load_subwords(folder), .train = {}, .dev = {}, .test = {}};
+  for (const Part& part : parts) {
+    if (!part.files) continue;
+    Corpus corpus = open_corpus(folder, part, manifest, data.subwords);
+    if (part.trained_on)
+      data.train.push_back(std::move(corpus));
+    else
+      (part.name == "dev" ? data.dev : data.test).emplace(std::move(corpus));
+  }
+  return data;
+}
+
+std::string PreparedData::fingerprint() const {
+  std::string all = subwords.source->hash() + subwords.target->hash();
+  for (const Corpus& corpus : train) all += corpus.content_hash();
+  return hash_bytes(all);
+}
+
+}  // namespace octavo

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/config.h"
+#include "data/corpus.h"
+#include "data/manifest.h"
+#include "data/subwords.h"
+#include "data/text_pairs.h"
+
+namespace octavo {
+
+/// Files of a subword model in a folder: subwords.model for both sides, or source.model and
+/// target.model. A prepared folder has them, and every run folder a copy.
+///
+/// @throws UserError  the folder has neither, or a model is damaged.
+SubwordPair load_subwords(const std::filesystem::path& folder);
+/// Copies the models with their .vocab files. @throws UserError
+void copy_subwords(const std::filesystem::path& from, const std::filesystem::path& to);
+
+/// What 'octavo prepare' made, opened for training.
+struct PreparedData {
+  SubwordPair subwords;
+  std::vector<Corpus> train;  ///< in the order of data.train
+  std::optional<Corpus> dev, test;
+
+  /// XXH3 over the subword models and the content of the training corpora: a run goes on only with
+  /// the same.
+  std::string fingerprint() const;
+};
+
+/// Opens a prepared folder. Does not look at the text, which may be elsewhere by now.
+/// @throws UserError  it was not prepared, or not with these settings, or a file is missing,
+///                    damaged (as far as opening tells) or of another preparation.
+PreparedData open_prepared(const DataConfig& config);
+
+/// One thing that is prepared: the subword models, or a corpus.
+struct Part {
+  std::string name;                             ///< "subwords", "train.0", "dev", "test"
+  std::map<std::string, std::string> settings;  ///< what it depends on besides its inputs' content
+  std::optional<TextPair> files{};              ///< of a corpus
+  bool trained_on = false;
+
+  std::string corpus_file() const { return name + ".corpus"; }
+};
+
+/// Everything that a configuration wants prepared, in the order in which it is made.
+std::vector<Part> parts_of(const DataConfig& config);
+
+}  // namespace octavo
