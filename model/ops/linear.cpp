@@ -23,7 +23,7 @@ std::int64_t bytes_of_matrix(std::int64_t rows, std::int64_t columns, DType type
 Product forward_product(const LinearArgs& in, const Tensor& y) {
   const std::int64_t N = in.x.dim(0), I = in.x.dim(1), O = in.weight.dim(0);
   return {.type = in.x.dtype(),
-          .c_type = in.x.dtype(),
+          .c_type = y.dtype(),
           .m = N,
           .n = O,
           .k = I,
@@ -93,13 +93,13 @@ void linear_forward(Context& ctx, const LinearArgs& in, Tensor y) {
   expect_shape(in.weight, {O, I}, "weight");
   expect_dtype(in.weight, type, "weight");
   expect_shape(y, {N, O}, "y");
-  expect_dtype(y, type, "y");
+  if (y.dtype() != statistics_type(type)) expect_dtype(y, type, "y");
   if (in.bias.present()) {
     expect_shape(in.bias, {O}, "bias");
     expect_dtype(in.bias, type, "bias");
   }
   const std::int64_t moved = bytes_of_matrix(N, I, type) + bytes_of_matrix(O, I, type) +
-                             bytes_of_matrix(N, O, type) + in.bias.bytes();
+                             bytes_of_matrix(N, O, y.dtype()) + in.bias.bytes();
   const OpScope scope(
       ctx, {.name = "linear_forward", .flops = 2 * N * O * I, .bytes = moved, .shape = {N, O, I}});
   multiply(ctx, forward_product(in, y),

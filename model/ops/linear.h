@@ -15,7 +15,8 @@ struct LinearArgs {
 /// Rows of x and y are a multiple of kRowMultiple in training, so that few shapes exist; any N
 /// works.
 ///
-/// @param y  [N, O], compute type, overwritten; rows may be apart. Must not overlap x.
+/// @param y  [N, O], compute type or statistics type (logits), overwritten; rows may be apart. Must
+///           not overlap x.
 /// @throws InternalError  shapes or types disagree.
 /// Sums are float32 for bf16 and float32, float64 for float64.
 void linear_forward(Context& ctx, const LinearArgs& in, Tensor y);

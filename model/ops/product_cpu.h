@@ -13,7 +13,7 @@ namespace octavo {
 /// read transposed is one whose strides are swapped.
 struct Product {
   DType type;    ///< of a, b and bias
-  DType c_type;  ///< `type`, or f32 for weight gradients
+  DType c_type;  ///< `type`, or f32 for weight gradients and logits
   std::int64_t m, n, k;
   std::int64_t a_row, a_column;  ///< strides of a
   std::int64_t b_row, b_column;  ///< strides of b
