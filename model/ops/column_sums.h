@@ -7,7 +7,7 @@ namespace octavo {
 
 /// Rows that are summed by one thread before partial sums are added up. Fixed, so that the result
 /// does not depend on the number of threads; small, so that float32 sums stay short.
-inline constexpr std::int64_t kRowsPerSum = 64;
+inline constexpr std::int64_t kRowsPerSum = 32;
 
 constexpr std::int64_t sum_blocks(std::int64_t rows) {
   return (rows + kRowsPerSum - 1) / kRowsPerSum;

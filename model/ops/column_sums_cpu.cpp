@@ -66,13 +66,10 @@ auto partials_kernel() {
   return PerType{partials_of_blocks<float>, partials_of_blocks<double>,
                  partials_of_blocks<bfloat16>};
 }
-void add_columns_f32(const Tensor& partials, const Tensor& sums, std::int64_t begin,
-                     std::int64_t end) {
-  add_columns<float>(partials, sums, begin, end);
-}
-void add_columns_f64(const Tensor& partials, const Tensor& sums, std::int64_t begin,
-                     std::int64_t end) {
-  add_columns<double>(partials, sums, begin, end);
+// Sums have a statistics type: float or double.
+auto add_kernel() {
+  return PerType<void(const Tensor&, const Tensor&, std::int64_t, std::int64_t)>{
+      add_columns<float>, add_columns<double>, nullptr};
 }
 
 }  // namespace
@@ -88,8 +85,7 @@ namespace octavo {
 namespace {
 
 HWY_EXPORT(partials_kernel);
-HWY_EXPORT(add_columns_f32);
-HWY_EXPORT(add_columns_f64);
+HWY_EXPORT(add_kernel);
 
 }  // namespace
 
@@ -103,8 +99,7 @@ void column_partials(OnCpu, Context& ctx, const Tensor& x, const Tensor& partial
 
 template <typename T>
 void add_partial_sums(OnCpu, Context& ctx, const Tensor& partials, const Tensor& sums) {
-  const auto kernel = sums.dtype() == DType::f64 ? HWY_DYNAMIC_DISPATCH(add_columns_f64)
-                                                 : HWY_DYNAMIC_DISPATCH(add_columns_f32);
+  const auto kernel = HWY_DYNAMIC_DISPATCH(add_kernel)().template get<T>();
   // Whole cache lines to a thread.
   const std::int64_t grain = round_up(grain_of(partials.dim(0)), 64);
   parallel_for(ctx, sums.dim(0), grain,

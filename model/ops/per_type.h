@@ -7,6 +7,7 @@
 namespace octavo {
 
 /// The three instantiations of one kernel, as a kernel file exports them for each instruction set.
+/// A type that the op's checks refuse may be null.
 template <typename Function>
 struct PerType {
   Function* f32;

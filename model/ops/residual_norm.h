@@ -20,8 +20,9 @@ struct ResidualNormArgs {
 
 /// What residual_norm_backward reads again.
 struct ResidualNormSaved {
-  Tensor
-      sum;  ///< [N, D], compute type: s. Written only if there is a branch; else pass the residual
+  /// [N, D], compute type: s. Written only if there is a branch; without one, pass the residual to
+  /// backward here.
+  Tensor sum;
   Tensor mean;  ///< [N], statistics type
   Tensor rstd;  ///< [N], statistics type: 1 / sqrt(variance + epsilon)
 };
@@ -37,9 +38,9 @@ void residual_norm_forward(Context& ctx, const ResidualNormArgs& in, Tensor y,
 struct ResidualNormGradients {
   Tensor dsum_in = {};  ///< [N, D]: gradient that reaches s by another way (pre-norm), or absent
   Tensor dresidual;     ///< [N, D], overwritten; may be dy or dsum_in
-  Tensor dbranch =
-      {};  ///< [N, D], overwritten: dresidual under the dropout mask. Absent: not written
-  Tensor dgamma, dbeta;  ///< [D], statistics type, added to; absent if frozen
+  Tensor dbranch = {};  ///< [N, D], overwritten: dresidual under the dropout mask; or absent
+  Tensor dgamma = {};   ///< [D], statistics type, added to; absent if frozen
+  Tensor dbeta = {};    ///< the same
 };
 
 /// @param in  as in forward; residual and branch are not read (saved.sum is), so they may be

@@ -162,6 +162,24 @@ HWY_INLINE hn::TFromD<D> max_of_lanes(D d, hn::Vec<D> v) {
   return hn::GetLane(hn::MaxOfLanes(d, v));
 }
 
+/// Sum over the row [0, n) of what f(i, Whole{} or Part) returns, in an order fixed by the
+/// instruction set and n. f must return zeros in the lanes beyond the row: see only().
+template <class D, typename F>
+HWY_INLINE hn::TFromD<D> sum_over(D d, std::int64_t n, F f) {
+  const std::int64_t L = lanes(d);
+  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;  // four chains hide the adders' latency
+  std::int64_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L) {
+    s0 = hn::Add(s0, f(i, Whole{}));
+    s1 = hn::Add(s1, f(i + L, Whole{}));
+    s2 = hn::Add(s2, f(i + 2 * L, Whole{}));
+    s3 = hn::Add(s3, f(i + 3 * L, Whole{}));
+  }
+  for (; i + L <= n; i += L) s0 = hn::Add(s0, f(i, Whole{}));
+  if (i < n) s1 = hn::Add(s1, f(i, Part{n - i}));
+  return sum_of_lanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
+}
+
 /// exp(v), within a few units in the last place; arguments above 88 (float) or 708 (double) count
 /// as that, far below zero gives 0, a NaN stays a NaN.
 template <class D>
