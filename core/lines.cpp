@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -162,6 +163,14 @@ std::optional<std::string_view> LineReader::next() {
   return line;
 }
 
+bool LineReader::ready(int milliseconds) {
+  if (stream_->available.find('\n') != std::string_view::npos) return true;
+  if (stream_->inflater != nullptr && stream_->inflater->state().avail_in > 0) return true;
+  pollfd waiting{.fd = stream_->descriptor, .events = POLLIN, .revents = 0};
+  // What poll() can't say, reading will.
+  return ::poll(&waiting, 1, milliseconds) != 0;
+}
+
 std::vector<std::string> read_lines(const std::filesystem::path& path) {
   LineReader reader(path);
   std::vector<std::string> lines;
@@ -209,6 +218,19 @@ std::size_t first_invalid_utf8(std::string_view text) {
 
 bool is_valid_utf8(std::string_view text) {
   return first_invalid_utf8(text) == text.size();
+}
+
+std::string replace_invalid_utf8(std::string_view text) {
+  std::string valid;
+  valid.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t good = first_invalid_utf8(text);
+    valid += text.substr(0, good);
+    if (good == text.size()) break;
+    valid += "\xEF\xBF\xBD";
+    text.remove_prefix(good + 1);
+  }
+  return valid;
 }
 
 }  // namespace octavo

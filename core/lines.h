@@ -24,6 +24,9 @@ class LineReader {
   /// The next line, valid until the next call; nothing at the end.
   /// @throws UserError  reading failed or the gzip stream is damaged or cut short.
   std::optional<std::string_view> next();
+  /// Whether a line, or the end, can be had without waiting longer than this. Of a line whose
+  /// beginning is there the rest may yet have to be waited for.
+  bool ready(int milliseconds);
   /// Lines returned so far: the number of the line last returned, counted from 1.
   std::int64_t line_number() const { return line_number_; }
 
@@ -41,5 +44,7 @@ std::vector<std::string> read_lines(const std::filesystem::path& path);
 bool is_valid_utf8(std::string_view text);
 /// Byte offset of the first ill-formed sequence; text.size() if there is none.
 std::size_t first_invalid_utf8(std::string_view text);
+/// `text` with U+FFFD in place of every byte that belongs to no well-formed sequence.
+std::string replace_invalid_utf8(std::string_view text);
 
 }  // namespace octavo

@@ -46,15 +46,6 @@ bool has_inner_space(std::string_view text) {
   return first != std::string_view::npos && text.find(' ', first) != std::string_view::npos;
 }
 
-std::string valid_utf8(std::string text) {
-  for (std::size_t at = 0;
-       (at += first_invalid_utf8(std::string_view(text).substr(at))) < text.size();) {
-    text.replace(at, 1, kReplacement);
-    at += kReplacement.size();
-  }
-  return text;
-}
-
 }  // namespace
 
 Subwords::Subwords(std::string_view serialized, const std::string& name)
@@ -89,7 +80,7 @@ std::string Subwords::decode(std::span<const std::int32_t> ids) const {
     text += surfaces_[static_cast<std::size_t>(id)];
   }
   if (dummy_prefix_ && text.starts_with(' ')) text.erase(0, 1);
-  return valid_utf8(std::move(text));
+  return replace_invalid_utf8(text);
 }
 
 SubwordEncoder::SubwordEncoder(const Subwords& subwords)

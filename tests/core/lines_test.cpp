@@ -1,7 +1,10 @@
 #include "core/lines.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <random>
@@ -177,6 +180,47 @@ TEST(Utf8, KnownCases) {
   EXPECT_FALSE(is_valid_utf8("\xE2\x82"));               // cut short
   EXPECT_EQ(10u, first_invalid_utf8("0123456789\xFF"));  // behind the fast path
   EXPECT_EQ(3u, first_invalid_utf8("\xE2\x82\xAC\xE2\x82 "));
+}
+
+TEST(LineReader, KnowsWhetherItWouldHaveToWait) {
+  const TempFolder folder;
+  const std::string path = folder / "fifo";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const int writer = ::open(path.c_str(), O_RDWR);
+  ASSERT_GE(writer, 0);
+  LineReader reader(path);
+  EXPECT_FALSE(reader.ready(0));
+  ASSERT_EQ(::write(writer, "one\ntwo\nthr", 11), 11);
+  EXPECT_TRUE(reader.ready(0));
+  EXPECT_EQ(reader.next(), "one");
+  EXPECT_TRUE(reader.ready(0));
+  EXPECT_EQ(reader.next(), "two");
+  EXPECT_FALSE(reader.ready(0));  // half a line
+  ASSERT_EQ(::write(writer, "ee\n", 3), 3);
+  EXPECT_TRUE(reader.ready(0));
+  EXPECT_EQ(reader.next(), "three");
+  EXPECT_FALSE(reader.ready(1));
+  ::close(writer);
+  EXPECT_TRUE(reader.ready(0));  // the end
+  EXPECT_EQ(reader.next(), std::nullopt);
+}
+
+TEST(LineReader, AFileNeverWaits) {
+  const TempFolder folder;
+  for (const std::string& contents : {std::string(), std::string("a\nb"), gzip("a\nb\n")}) {
+    LineReader reader(folder.write("text", contents));
+    do {
+      EXPECT_TRUE(reader.ready(0));
+    } while (reader.next());
+  }
+}
+
+TEST(Utf8, ReplacesEachIllFormedByte) {
+  EXPECT_EQ(replace_invalid_utf8(""), "");
+  EXPECT_EQ(replace_invalid_utf8("gr\u00FC\u00DFe"), "gr\u00FC\u00DFe");
+  EXPECT_EQ(replace_invalid_utf8("\xFF"), "\uFFFD");
+  EXPECT_EQ(replace_invalid_utf8("a\xE2\x82z\xC3"), "a\uFFFD\uFFFDz\uFFFD");
+  EXPECT_EQ(replace_invalid_utf8(std::string(3, '\x80')), "\uFFFD\uFFFD\uFFFD");
 }
 
 TEST(Utf8, AgreesWithThePlainReference) {
