@@ -38,10 +38,12 @@ std::vector<SettingDifference> fixed_differences(std::span<const FlatSetting> be
 }
 
 std::string format_help(std::span<const SettingHelp> rows) {
+  constexpr const char* kIndent = "    ";
+  constexpr const char* kMayChange = "; may change on resume";
   std::string text;
   for (const SettingHelp& row : rows)
-    text += fmt::format("{} = {}\n    {}\n    {}{}\n", row.key, row.value, row.help, row.accepted,
-                        row.may_change ? "; may change on resume" : "");
+    text += fmt::format("{} = {}\n{}{}", row.key, row.value, wrapped(row.help, kIndent),
+                        wrapped(row.accepted + (row.may_change ? kMayChange : ""), kIndent));
   return text;
 }
 

@@ -2,12 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace octavo {
 namespace {
 
 constexpr std::size_t kColumns = 100;
 
 }  // namespace
+
+std::string wrapped(std::string_view text, std::string_view prefix) {
+  const std::size_t width = kColumns - std::min(kColumns - 1, prefix.size());
+  std::string lines;
+  while (text.size() > width) {
+    std::size_t end = text.rfind(' ', width);
+    if (end == 0 || end == std::string_view::npos) end = text.find(' ', width);  // one long word
+    if (end == std::string_view::npos) break;
+    lines.append(prefix).append(text.substr(0, end)).append("\n");
+    text.remove_prefix(end + 1);
+  }
+  return lines.append(prefix).append(text).append("\n");
+}
 
 void SettingsFlattener::add(std::string key, std::string value, const SettingRules& rules) {
   out_.push_back({std::move(key), std::move(value), may_change_ || rules.may_change});
@@ -28,7 +43,7 @@ void SettingsWriter::line(std::string_view name, std::string_view value, std::st
   if (entry.size() + 4 + help.size() <= kColumns)
     text_ += fmt::format("{}  # {}\n", entry, help);
   else
-    text_ += fmt::format("{}# {}\n{}\n", indent, help, entry);
+    text_ += wrapped(help, indent + "# ") + entry + "\n";
 }
 
 void SettingsWriter::add_element(std::string_view lines) {

@@ -28,6 +28,9 @@ struct SettingHelp {
   bool may_change = false;
 };
 
+/// `text` broken between words into lines of at most 100 columns, each with `prefix` and '\n'.
+std::string wrapped(std::string_view text, std::string_view prefix);
+
 /// What lister, writer and flattener share: no checks, and may_change() handed down.
 class SettingsOutput : public RuleWords {
  public:

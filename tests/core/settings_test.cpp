@@ -360,12 +360,14 @@ TEST(Settings, AreWrittenWithTheirMeaning) {
       "train:  # training corpora\n"
       "  - source: a.en  # text of one side\n"
       "    # text of the other side, described at such length that the comment can't stand behind "
-      "the value on one line\n"
+      "the value\n"
+      "    # on one line\n"
       "    target: a.de\n"
       "    weight: 0.5  # copies per epoch\n"
       "  - source: b.en  # text of one side\n"
       "    # text of the other side, described at such length that the comment can't stand behind "
-      "the value on one line\n"
+      "the value\n"
+      "    # on one line\n"
       "    target: \"\"\n"
       "    weight: 1  # copies per epoch\n"
       "tags: [a]  # words\n"
@@ -403,6 +405,16 @@ TEST(Settings, OfAnElementMayBeginWithAComment) {
   read_settings(read, folder.write("x.yaml", resolved_yaml(LongFirstList{})));
   ASSERT_EQ(2u, read.list.size());
   EXPECT_EQ("q", read.list[1].path);
+}
+
+TEST(Settings, HaveTheirMeaningWrapped) {
+  EXPECT_EQ("# \n", wrapped("", "# "));
+  EXPECT_EQ("# a b\n", wrapped("a b", "# "));
+  const std::string word(60, 'w'), long_word(150, 'l'), full(98, 'f');
+  EXPECT_EQ("# " + word + "\n# " + word + " x\n", wrapped(word + " " + word + " x", "# "));
+  EXPECT_EQ("# " + long_word + "\n# a\n", wrapped(long_word + " a", "# "));
+  EXPECT_EQ("# a\n# " + long_word + "\n", wrapped("a " + long_word, "# "));
+  EXPECT_EQ("# " + full + "\n# a\n", wrapped(full + " a", "# "));
 }
 
 TEST(Settings, AreListedForHelp) {
