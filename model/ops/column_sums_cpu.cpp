@@ -111,6 +111,7 @@ template void column_partials<double>(OnCpu, Context&, const Tensor&, const Tens
 template void column_partials<bfloat16>(OnCpu, Context&, const Tensor&, const Tensor&);
 template void add_partial_sums<float>(OnCpu, Context&, const Tensor&, const Tensor&);
 template void add_partial_sums<double>(OnCpu, Context&, const Tensor&, const Tensor&);
+// dispatch() names it; sums of this type do not exist.
 template void add_partial_sums<bfloat16>(OnCpu, Context&, const Tensor&, const Tensor&);
 
 }  // namespace octavo
