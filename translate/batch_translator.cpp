@@ -9,11 +9,6 @@
 
 namespace octavo {
 
-WorkMemory WorkMemory::operator|(const WorkMemory& other) const {
-  return {.activations = std::max(activations, other.activations),
-          .scratch = std::max(scratch, other.scratch)};
-}
-
 BatchTranslator::BatchTranslator(const Transformer& model, Settings settings)
     : model_(model), settings_(std::move(settings)) {
   const auto banned = static_cast<std::int64_t>(settings_.never_generated.size());
@@ -44,14 +39,9 @@ WorkMemory BatchTranslator::plan(DType compute, int threads) const {
   const Parameters parameters(model_.table(), ctx, compute, false);
   Arena memory;
   const Pass pass{.ctx = ctx, .parameters = parameters, .memory = memory, .random = {}};
-  // Of batches of one size those with the longest sentences take most; a batch of unequal ones
-  // takes no more than one whose sentences are all as long as its longest.
-  for (std::int64_t source = 1; source <= max_source(); ++source) {
-    const std::int64_t sentences = batch_size(source);
-    if (source == max_source() || batch_size(source + 1) != sentences) {
-      plan_batch(pass, sentences, source);
-    }
-  }
+  for_largest_batches(
+      max_source(), [&](std::int64_t source) { return batch_size(source); },
+      [&](std::int64_t sentences, std::int64_t source) { plan_batch(pass, sentences, source); });
   return {.activations = memory.high_water(), .scratch = ctx.scratch().high_water()};
 }
 

@@ -9,17 +9,9 @@
 #include "model/transformer.h"
 #include "translate/model_scorer.h"
 #include "translate/search.h"
+#include "translate/work_memory.h"
 
 namespace octavo {
-
-/// Memory that work on batches of a bounded size takes at most, in bytes.
-struct WorkMemory {
-  std::int64_t activations = 0;  ///< capacity that Pass::memory must have
-  std::int64_t scratch = 0;      ///< capacity of the context's scratch stack
-
-  /// What serves one as well as the other.
-  WorkMemory operator|(const WorkMemory& other) const;
-};
 
 /// Translates sentences of ids, any number of them, with whatever parameters a Pass has.
 ///
