@@ -6,13 +6,6 @@
 
 namespace octavo {
 
-namespace {
-
-/// Rows of decoding products are rounded up to this: few shapes, little waste.
-constexpr std::int64_t kDecodeRowMultiple = 8;
-
-}  // namespace
-
 IncrementalDecoder::IncrementalDecoder(const Transformer& model, const Pass& pass,
                                        const PackedTokens& source, Tensor memory_MD,
                                        std::int64_t max_rows, std::int64_t max_steps)

@@ -12,6 +12,9 @@
 // logits.
 namespace octavo {
 
+/// Rows of decoding products are rounded up to this: few shapes, little waste.
+inline constexpr std::int64_t kDecodeRowMultiple = 8;
+
 /// The decoder, one token at a time, for many hypotheses of many sentences at once.
 ///
 /// What each hypothesis has seen is kept inside (keys and values, written once and never moved; a

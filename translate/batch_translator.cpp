@@ -25,13 +25,16 @@ std::int64_t BatchTranslator::batch_size(std::int64_t longest_source) const {
   return std::max<std::int64_t>(1, settings_.batch_tokens / tokens);
 }
 
+std::int64_t BatchTranslator::pieces_per_row() const {
+  const auto banned = static_cast<std::int64_t>(settings_.never_generated.size());
+  return octavo::pieces_per_row(settings_.rules, model_.target_vocabulary() - banned);
+}
+
 ModelScorer::Sizes BatchTranslator::sizes(std::int64_t sentences,
                                           std::int64_t longest_source) const {
-  const std::int64_t generated =
-      model_.target_vocabulary() - static_cast<std::int64_t>(settings_.never_generated.size());
   return {.max_rows = sentences * settings_.rules.beam,
           .max_steps = limit(longest_source),
-          .k = pieces_per_row(settings_.rules, generated)};
+          .k = pieces_per_row()};
 }
 
 WorkMemory BatchTranslator::plan(DType compute, int threads) const {
@@ -39,10 +42,32 @@ WorkMemory BatchTranslator::plan(DType compute, int threads) const {
   const Parameters parameters(model_.table(), ctx, compute, false);
   Arena memory;
   const Pass pass{.ctx = ctx, .parameters = parameters, .memory = memory, .random = {}};
+  std::int64_t most_rows = 0, most_tokens = 0;
   for_largest_batches(
       max_source(), [&](std::int64_t source) { return batch_size(source); },
-      [&](std::int64_t sentences, std::int64_t source) { plan_batch(pass, sentences, source); });
+      [&](std::int64_t sentences, std::int64_t source) {
+        plan_batch(pass, sentences, source);
+        most_rows = std::max(most_rows, sentences * settings_.rules.beam);
+        most_tokens = std::max(most_tokens, sentences * source);
+      });
+  // Smaller batches take no more activations, but the product library may want more scratch.
+  Arena ignored;
+  const Pass scratch_only{.ctx = ctx, .parameters = parameters, .memory = ignored, .random = {}};
+  for (std::int64_t rows = kRowMultiple; rows < most_tokens; rows += kRowMultiple) {
+    plan_rows(scratch_only, planned_batch(rows / kRowMultiple, kRowMultiple, 1).source);
+  }
+  for (std::int64_t rows = kDecodeRowMultiple; rows < most_rows; rows += kDecodeRowMultiple) {
+    plan_rows(scratch_only, planned_batch(rows, 1, 1).source);
+  }
   return {.activations = memory.high_water(), .scratch = ctx.scratch().high_water()};
+}
+
+void BatchTranslator::plan_rows(const Pass& pass, const PackedTokens& tokens) const {
+  const ArenaScope scope(pass.memory);
+  ModelScorer scorer(model_, pass, tokens, model_.encode(pass, tokens),
+                     {.max_rows = tokens.sentences, .max_steps = 1, .k = pieces_per_row()},
+                     settings_.never_generated);
+  scorer.compute(std::vector<std::int32_t>(static_cast<std::size_t>(tokens.sentences)));
 }
 
 void BatchTranslator::plan_batch(const Pass& pass, std::int64_t sentences,

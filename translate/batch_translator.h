@@ -47,6 +47,8 @@ class BatchTranslator {
 
  private:
   std::int64_t batch_size(std::int64_t longest_source) const;
+  std::int64_t pieces_per_row() const;
+  void plan_rows(const Pass& pass, const PackedTokens& tokens) const;
   void plan_batch(const Pass& pass, std::int64_t sentences, std::int64_t source) const;
   ModelScorer::Sizes sizes(std::int64_t sentences, std::int64_t longest_source) const;
   std::vector<std::vector<Translation>> translate_batch(
