@@ -25,9 +25,10 @@ inline constexpr std::string_view kSecondMoment = "second.";
 
 /// What a checkpoint is to hold, by file name.
 struct CheckpointContents {
-  std::map<std::string, std::vector<NamedTensor>> tensors;  ///< written straight from their memory
-  std::map<std::string, std::string> texts;    ///< settings, state, subword models, vocabularies
-  std::map<std::string, std::string> remarks;  ///< kept in every safetensors file's metadata
+  std::map<std::string, std::vector<NamedTensor>> tensors =
+      {};                                         ///< written straight from their memory
+  std::map<std::string, std::string> texts = {};  ///< settings, state, subword models, vocabularies
+  std::map<std::string, std::string> remarks = {};  ///< kept in every safetensors file's metadata
 };
 
 /// Writes a checkpoint. It is made beside its place as "FOLDER.octavo.tmp", flushed to the disk

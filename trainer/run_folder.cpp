@@ -36,7 +36,7 @@ std::optional<std::int64_t> update_of(std::string_view name) {
   const std::string_view digits = name.substr(kPrefix.size());
   std::int64_t update = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), update);
-  return name == step_name(update) ? std::optional(update) : std::nullopt;
+  return update >= 0 && name == step_name(update) ? std::optional(update) : std::nullopt;
 }
 
 }  // namespace

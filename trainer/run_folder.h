@@ -48,7 +48,7 @@ std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 /// Which checkpoints a run keeps. The best one is always kept.
 struct RetentionConfig {
   std::int64_t keep_last = 5;
-  std::optional<std::int64_t> keep_every;
+  std::optional<std::int64_t> keep_every = {};
 
   template <typename Visitor>
   void describe(Visitor& v) {

@@ -18,13 +18,13 @@ struct TrainingState {
   std::uint64_t seed = 0;
   std::int64_t source_tokens = 0;  ///< trained on so far, EOS counted
   std::int64_t target_tokens = 0;
-  double seconds = 0;                ///< of training so far, over all starts of the run
-  double validation_seconds = 0;     ///< `seconds` at the last validation
-  std::optional<double> best_score;  ///< of the validations so far; the larger the better
+  double seconds = 0;                     ///< of training so far, over all starts of the run
+  double validation_seconds = 0;          ///< `seconds` at the last validation
+  std::optional<double> best_score = {};  ///< of the validations so far; the larger the better
   std::int64_t best_update = 0;
   std::int64_t validations_without_gain = 0;  ///< in a row, for early stopping
   /// XXH3 of what the run was trained on: "data.train[0]", "vocabulary.source", ...
-  std::map<std::string, std::string> hashes;
+  std::map<std::string, std::string> hashes = {};
 
   bool operator==(const TrainingState&) const = default;
 

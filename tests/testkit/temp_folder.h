@@ -14,8 +14,9 @@ namespace octavo::testkit {
 /// A new folder that goes away, with all it holds, at the end of the scope.
 class TempFolder {
  public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "octavo-test-XXXXXX").string();
+  explicit TempFolder(
+      const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / "octavo-test-XXXXXX").string();
     expect(::mkdtemp(name.data()) != nullptr, "TempFolder: mkdtemp failed");
     path_ = name;
   }
