@@ -148,6 +148,21 @@ PreparedData open_prepared(const DataConfig& config) {
   return data;
 }
 
+TrainingData training_data(const PreparedData& data, const DataConfig& config) {
+  TrainingData training{.corpora = {},
+                        .weights = {},
+                        .source = data.subwords.source.get(),
+                        .target = data.subwords.target.get(),
+                        .sample = config.subwords.sample,
+                        .max_length = config.max_length};
+  expect(data.train.size() == config.train.size(), "training_data: opened with other settings");
+  for (std::size_t i = 0; i < data.train.size(); ++i) {
+    training.corpora.push_back(&data.train[i]);
+    training.weights.push_back(config.train[i].weight);
+  }
+  return training;
+}
+
 std::string PreparedData::fingerprint() const {
   std::string all = subwords.source->hash() + subwords.target->hash();
   for (const Corpus& corpus : train) all += corpus.content_hash();

@@ -11,6 +11,7 @@
 #include "data/manifest.h"
 #include "data/subwords.h"
 #include "data/text_pairs.h"
+#include "data/update_builder.h"
 
 namespace octavo {
 
@@ -32,6 +33,9 @@ struct PreparedData {
   /// the same.
   std::string fingerprint() const;
 };
+
+/// What updates are drawn from, under the settings that `data` was opened with. Points into `data`.
+TrainingData training_data(const PreparedData& data, const DataConfig& config);
 
 /// Opens a prepared folder. Does not look at the text, which may be elsewhere by now.
 /// @throws UserError  it was not prepared, or not with these settings, or a file is missing,

@@ -53,6 +53,7 @@ class EpochPlan {
   /// @throws UserError  there are no sentences to draw, or more than 2^32 - 1.
   EpochPlan(const Settings& settings, const std::vector<CorpusShare>& shares, Lengths lengths);
 
+  std::int64_t epoch() const { return settings_.epoch; }
   /// Sentences drawn in the whole epoch.
   std::int64_t draws() const { return static_cast<std::int64_t>(order_.size()); }
   SentenceRef sentence(std::int64_t draw) const;
