@@ -10,12 +10,6 @@
 namespace octavo {
 namespace {
 
-std::string_view name_of(BleuTokenize tokenize) {
-  for (const auto& [value, name] : EnumNames<BleuTokenize>::values)
-    if (value == tokenize) return name;
-  return "";
-}
-
 // Precisions of the orders, in percent; an order that the text is too short for stays 0.
 std::array<double, kBleuOrder> smoothed_precisions(const BleuStatistics& s) {
   std::array<double, kBleuOrder> precisions{};
@@ -82,7 +76,7 @@ BleuScore bleu_score(const BleuStatistics& statistics) {
 
 std::string bleu_signature(const BleuSettings& settings) {
   return fmt::format("nrefs:1|case:{}|eff:no|tok:{}|smooth:exp|version:octavo-{}",
-                     settings.lowercase ? "lc" : "mixed", name_of(settings.tokenize), kVersion);
+                     settings.lowercase ? "lc" : "mixed", enum_name(settings.tokenize), kVersion);
 }
 
 std::string bleu_line(const BleuScore& s, const BleuSettings& settings) {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/settings.h"
+#include "core/setting_values.h"
 
 namespace octavo {
 

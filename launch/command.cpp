@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/output.h"
 #include "core/suggest.h"
+#include "core/version.h"
 #include "launch/version.h"
 
 namespace octavo {

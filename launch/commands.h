@@ -5,6 +5,7 @@
 /// Every subcommand, each made in its own file.
 namespace octavo {
 
+Command evaluate_command();
 Command settings_command();
 
 }  // namespace octavo

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   return exit_code_of([&] {
     const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
-    const std::vector<Command> commands{settings_command()};
+    const std::vector<Command> commands{evaluate_command(), settings_command()};
     return run_command_line(arguments, commands);
   });
 }

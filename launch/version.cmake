@@ -1,4 +1,4 @@
-# Writes OUTPUT, a header with the version and the git revision. Runs at every build of the program, so that
+# Writes OUTPUT, a header with the git revision. Runs at every build of the program, so that
 # the revision is that of the sources; the file is only touched when its contents change.
 execute_process(COMMAND git describe --always --dirty --abbrev=10 --exclude * WORKING_DIRECTORY ${SOURCE_DIR}
                 OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
@@ -12,8 +12,7 @@ file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[
 
 namespace octavo {
 
-inline constexpr std::string_view kVersion = "@VERSION@";
-/// Of git, "-dirty" if files differ from it.
+/// The git revision, "-dirty" if files differ from it.
 inline constexpr std::string_view kRevision = "@revision@";
 
 }  // namespace octavo
