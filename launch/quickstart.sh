@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# From a fresh Debian 12 to a translation model trained on real text, and its BLEU:
+#
+#   launch/quickstart.sh [--pair en-de|en-fr] [--minutes N]
+#
+# Installs what is missing, builds, gets and prepares the text, trains for N minutes (default 15), averages
+# the last checkpoints, translates the held-out test set and scores it. Stopped anywhere and started again,
+# it goes on from there; with a larger N it trains on.
+set -euo pipefail
+
+fail() { echo "error: launch/quickstart.sh: $*" >&2; exit 2; }
+
+pair=en-de minutes=15
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --pair) pair=${2-}; shift 2 || fail "--pair needs en-de or en-fr" ;;
+    --minutes) minutes=${2-}; shift 2 || fail "--minutes needs a number" ;;
+    -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) fail "no option '$1'; there are --pair and --minutes" ;;
+  esac
+done
+case "$pair" in
+  en-de | en-fr) ;;
+  *) fail "--pair is '$pair'; it must be en-de or en-fr" ;;
+esac
+[[ $minutes =~ ^[0-9]+(\.[0-9]+)?$ ]] || fail "--minutes is '$minutes'; it must be a number, e.g. 15"
+cd "$(dirname "$0")/.."
+
+source=${pair%-*} target=${pair#*-}
+config=configs/quickstart-$pair.yaml
+text=out/quickstart-$pair/text
+run=runs/quickstart-$pair
+
+say() { printf '\n[quickstart] %s (%d s so far)\n' "$*" "$SECONDS"; }
+
+has_gpu() { [ -e /dev/nvidia0 ] || { command -v nvidia-smi && nvidia-smi --list-gpus; } >/dev/null 2>&1; }
+
+build() {
+  preset=cpu-release
+  if has_gpu && command -v nvcc >/dev/null; then
+    preset=cuda-release
+  elif has_gpu; then
+    echo "[quickstart] there is an NVIDIA device but no nvcc: building for the CPU" >&2
+  fi
+  say "building $preset"
+  local log
+  log=$(mktemp)
+  cmake --preset "$preset" -DOCTAVO_TESTS=OFF >"$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; exit 1; }
+  rm -f "$log"
+  cmake --build --preset "$preset" --parallel "$(nproc)" --target octavo
+}
+
+# Training saves before it stops: a signal is handed on once, waited for, and ends the script afterwards.
+# (In a session of its own it does not get a terminal's Ctrl-C as well: mpirun takes two for a kill.)
+train() {
+  local stopped='' status=0
+  setsid launch/train.sh "$config" --set "trainer.max_minutes=$minutes" &
+  local child=$!
+  trap 'stopped=yes; kill -TERM "$child" 2>/dev/null || true' INT TERM HUP
+  wait "$child" || status=$?
+  while kill -0 "$child" 2>/dev/null; do wait "$child" || status=$?; done
+  trap - INT TERM HUP
+  if [ -n "$stopped" ]; then
+    echo "[quickstart] stopped; run the same command again to go on" >&2
+    exit 130
+  fi
+  [ "$status" -eq 0 ] || exit "$status"
+}
+
+# The lines of a file that belong to a domain of the test set.
+of_domain() {
+  awk -v domain="$1" 'NR == FNR {of[FNR] = $0; next} of[FNR] == domain' "$text/test.domain" "$2"
+}
+
+report() {
+  say "BLEU of $(wc -l <"$text/test.$target") held-out lines"
+  "$octavo" evaluate --reference "$text/test.$target" <"$translation"
+  local domain part
+  part=$(mktemp)
+  sort -u "$text/test.domain" | while read -r domain; do
+    of_domain "$domain" "$text/test.$target" >"$part"
+    printf '%-21s ' "$domain:"
+    of_domain "$domain" "$translation" | "$octavo" evaluate --reference "$part" | sed -n '1s/^[^=]*= //p'
+  done
+  rm -f "$part"
+
+  printf '\nFive of them:\n'
+  local line
+  for line in 100 300 500 700 900; do
+    printf '\n  source       %s\n' "$(sed -n "${line}p" "$text/test.$source")"
+    printf '  translation  %s\n' "$(sed -n "${line}p" "$translation")"
+    printf '  reference    %s\n' "$(sed -n "${line}p" "$text/test.$target")"
+  done
+  printf '\n%s\nrun folder: %s\n' "$(speed)" "$run"
+}
+
+# Tokens per second, the mean over the run.
+speed() {
+  python3 - "$run/metrics.jsonl" <<'EOF'
+import json, statistics, sys
+records = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
+for side in ("source", "target"):
+    rates = [r[f"{side}_tokens_per_second"] for r in records if f"{side}_tokens_per_second" in r]
+    print(f"{statistics.mean(rates):.0f} {side} tokens/s", end=", " if side == "source" else "\n")
+EOF
+}
+
+say "packages"
+launch/install.sh build
+build
+octavo=build/$preset/octavo
+say "text"
+launch/fetch_text.sh --pair "$pair" --output "$text"
+say "subwords and corpus"
+"$octavo" prepare "$config"
+say "training for $minutes minutes in all"
+train
+say "averaging the last checkpoints"
+"$octavo" average "$run" --last 5 --output "$run/average"
+translation=$run/test.$target
+say "translating the test set"
+"$octavo" translate "$run/average" --beam 4 <"$text/test.$source" >"$translation.tmp"
+mv "$translation.tmp" "$translation"
+report
