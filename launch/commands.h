@@ -6,6 +6,8 @@
 namespace octavo {
 
 Command evaluate_command();
+Command score_command();
 Command settings_command();
+Command translate_command();
 
 }  // namespace octavo

@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   return exit_code_of([&] {
     const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
-    const std::vector<Command> commands{evaluate_command(), settings_command()};
+    const std::vector<Command> commands{translate_command(), score_command(), evaluate_command(),
+                                        settings_command()};
     return run_command_line(arguments, commands);
   });
 }

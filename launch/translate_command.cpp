@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "core/output.h"
+#include "launch/commands.h"
+#include "launch/load_model.h"
+#include "launch/setting_options.h"
+#include "translate/batch_translator.h"
+#include "translate/stream.h"
+#include "translate/translator.h"
+
+namespace octavo {
+namespace {
+
+struct TranslateSettings {
+  SearchConfig search;
+  std::optional<int> nbest;
+  LongLines long_lines = LongLines::split;
+  std::optional<int> max_source;
+  ModelUseConfig use;
+
+  template <typename Visitor>
+  void describe(Visitor& v) {
+    search.describe(v);
+    v.setting("nbest", nbest,
+              "print so many translations of each line, as 'LINE ||| TEXT ||| SCORE', lines "
+              "counted from 0",
+              v.closed(1, 1000));
+    v.setting("long_lines", long_lines,
+              "split a line of too many tokens and translate its parts apart, or refuse it");
+    v.setting("max_source", max_source, "tokens of the longest source line, EOS counted",
+              v.at_least(1), v.empty_is("model"));
+    use.describe(v);
+  }
+};
+
+void report(const Translator::Counts& counts, double seconds) {
+  const auto rate = [&](std::int64_t n) { return static_cast<double>(n) / seconds; };
+  spdlog::info(
+      "[translate] {} lines in {:.1f} s: {:.1f} lines/s, {:.0f} source tokens/s, {:.0f} target "
+      "tokens/s",
+      counts.lines, seconds, rate(counts.lines), rate(counts.source_tokens),
+      rate(counts.target_tokens));
+  if (counts.split > 0) spdlog::info("[translate] {} lines were too long and split", counts.split);
+  if (counts.ill_formed > 0) {
+    spdlog::warn("[translate] {} lines had ill-formed UTF-8", counts.ill_formed);
+  }
+  if (counts.unfinished > 0) {
+    spdlog::info("[translate] {} translations were cut off at the length limit", counts.unfinished);
+  }
+}
+
+int translate(const std::string& path, const TranslateSettings& settings) {
+  const SearchRules rules = search_rules(settings.search, settings.nbest.value_or(1));
+  const int threads = settings.use.resolved_threads();
+  const LoadedModel loaded = load_model(path, settings.use.precision, threads);
+  const Vocabulary& target = loaded.subwords.target->vocabulary();
+  const BatchTranslator batches(
+      *loaded.model,
+      {.rules = rules,
+       .frame = {.bos = target.bos(), .eos = target.eos()},
+       .never_generated = {target.never_generated().begin(), target.never_generated().end()},
+       .batch_tokens = settings.search.batch_tokens});
+  const WorkMemory memory = batches.plan(loaded.parameters->compute_type(), threads);
+  Context ctx(Device::cpu, threads, memory.scratch);
+  Arena activations(memory.activations);
+  const Pass pass{
+      .ctx = ctx, .parameters = *loaded.parameters, .memory = activations, .random = {}};
+  spdlog::info("[translate] {}; preset {}, beam {}, length penalty {}; {} MB for batches",
+               loaded.checkpoint.string(), enum_name(settings.search.preset), rules.beam,
+               rules.alpha, (memory.activations + memory.scratch) >> 20);
+
+  const std::int64_t model_takes = batches.max_source();
+  Translator translator(*loaded.subwords.source, *loaded.subwords.target,
+                        {.long_lines = settings.long_lines,
+                         .max_source = std::min<std::int64_t>(
+                             model_takes, settings.max_source.value_or(model_takes))},
+                        [&](std::span<const std::vector<std::int32_t>> sources) {
+                          return batches.translate(pass, sources);
+                        });
+  LineReader input("-");
+  StandardOutput output;
+  const auto start = std::chrono::steady_clock::now();
+  translate_stream(input, translator, {.nbest_lists = settings.nbest.has_value()},
+                   [&](std::string_view lines) {
+                     output.write(lines);
+                     output.flush();
+                   });
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  report(translator.counts(), elapsed.count());
+  return 0;
+}
+
+}  // namespace
+
+Command translate_command() {
+  auto path = std::make_shared<std::string>();
+  Command c;
+  c.name = "translate";
+  c.summary = "translate standard input to standard output, line by line";
+  c.usage = "RUN|CHECKPOINT [options] < SOURCE > TRANSLATION";
+  c.options.add_options()("model", po::value(path.get())->required()->value_name("RUN|CHECKPOINT"),
+                          "a run (its best checkpoint, else its newest) or one checkpoint");
+  c.positional.add("model", 1);
+  add_setting_options<TranslateSettings>(c.options);
+  c.run = [path](const po::variables_map& given) {
+    return translate(*path, settings_from_options<TranslateSettings>(given));
+  };
+  return c;
+}
+
+}  // namespace octavo
