@@ -8,7 +8,7 @@ namespace octavo {
 
 /// A chunk of projected_loss between its products.
 struct LossRows {
-  Tensor logits;          ///< [R, Vp], statistics type; overwritten
+  Tensor logits;          ///< [R, Vp], statistics type, rows apart; overwritten
   Tensor dlogits = {};    ///< [R, Vp], compute type, in the memory of logits; absent: no gradient
   Tensor labels;          ///< i32 [R]
   Tensor log_likelihood;  ///< [R], statistics type, or absent

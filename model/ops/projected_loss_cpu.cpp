@@ -104,7 +104,8 @@ void loss_row_range(const LossRows& rows, std::int64_t begin, std::int64_t end) 
     if (rows.dlogits.present()) gradient = rows.dlogits.data<T>() + r * rows.dlogits.row_stride();
     double log_p = 0;
     if (label >= 0) {
-      log_p = loss_row(rows, label, rows.logits.data<C>() + r * Vp, losses, gradient);
+      log_p = loss_row(rows, label, rows.logits.data<C>() + r * rows.logits.row_stride(), losses,
+                       gradient);
     } else {
       losses[0] = losses[1] = 0;
       if (gradient != nullptr) std::fill(gradient, gradient + Vp, T(0.0f));

@@ -105,7 +105,8 @@ const std::vector<Shape> kShapes = {
     {.N = 13, .V = 1, .Vp = 4, .D = 3},
     {.N = 7, .V = 1000, .Vp = 1024, .D = 16},
     {.N = 300, .V = 33, .Vp = 40, .D = 7},
-    {.N = 640, .V = 20, .Vp = 20, .D = 4, .smoothing = 0},
+    {.N = 64, .V = 47, .Vp = 64, .D = 8, .smoothing = 0},
+    {.N = 1040, .V = 9, .Vp = 9, .D = 2},
 };
 
 class ProjectedLossKernel : public KernelTest {};
@@ -183,11 +184,11 @@ TEST_P(ProjectedLossGradient, AgreesWithCentralDifferences) {
 INSTANTIATE_TEST_SUITE_P(All, ProjectedLossGradient,
                          ::testing::Values(Shape{.N = 5, .V = 17, .Vp = 19, .D = 3},
                                            Shape{.N = 3, .V = 1, .Vp = 2, .D = 3},
-                                           Shape{.N = 260, .V = 5, .Vp = 5, .D = 2},
+                                           Shape{.N = 20, .V = 5, .Vp = 5, .D = 2},
                                            Shape{.N = 4, .V = 9, .Vp = 9, .D = 2, .smoothing = 0}));
 
 TEST(ProjectedLoss, ThreadsChangeNoLoss) {
-  const Shape shape{.N = 300, .V = 33, .Vp = 40, .D = 7};
+  const Shape shape{.N = 1100, .V = 33, .Vp = 40, .D = 7};
   Problem one(shape, DType::f32);
   Context single(Device::cpu, 1, kScratch);
   one.run(single);
