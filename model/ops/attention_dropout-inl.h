@@ -68,12 +68,15 @@ class TileDropout {
     const auto high = hn::BitCast(d64, hn::LoadU(dw, high_ + lane));
     const auto c2 = hn::Set(d64, std::uint64_t{counter});
     const auto c3 = hn::Set(d64, std::uint64_t{plane_});
-    const auto even = philox_rounds(d64, key_, Four{low, high, c2, c3});
     if constexpr (sizeof(Word) == 8) {
-      return {{even.w0, even.w1, even.w2, even.w3}};
+      Four c[1] = {{low, high, c2, c3}};
+      philox_rounds(d64, key_, c);
+      return {{c[0].w0, c[0].w1, c[0].w2, c[0].w3}};
     } else {  // two queries share 64 bits: those in the high halves take rounds of their own
-      const auto odd =
-          philox_rounds(d64, key_, Four{hn::ShiftRight<32>(low), hn::ShiftRight<32>(high), c2, c3});
+      Four c[2] = {{low, high, c2, c3},
+                   {hn::ShiftRight<32>(low), hn::ShiftRight<32>(high), c2, c3}};
+      philox_rounds(d64, key_, c);
+      const auto& [even, odd] = c;
       const auto both = [&](auto o, auto e) HWY_ATTR {
         return hn::OddEven(hn::BitCast(dw, hn::ShiftLeft<32>(o)), hn::BitCast(dw, e));
       };

@@ -30,85 +30,90 @@ struct PhiloxWords {
   V w0, w1, w2, w3;
 };
 
-/// philox() of core/philox.h. MulEven ignores the high halves, so that a round of eight counters is
-/// two products, two shifts and four xors.
-template <class D64, class V = hn::Vec<D64>>
-HWY_INLINE PhiloxWords<V> philox_rounds(D64 d64, std::uint64_t key, PhiloxWords<V> c) {
+/// philox() of core/philox.h, for K vectors of counters at once: one alone would wait for its own
+/// products. MulEven ignores the high halves, so that a round of a vector is two products, two
+/// shifts and four xors.
+template <class D64, int K, class V = hn::Vec<D64>>
+HWY_INLINE void philox_rounds(D64 d64, std::uint64_t key, PhiloxWords<V> (&c)[K]) {
   const hn::Repartition<std::uint32_t, D64> d32;
   const auto m0 = hn::BitCast(d32, hn::Set(d64, 0xD2511F53u));
   const auto m1 = hn::BitCast(d32, hn::Set(d64, 0xCD9E8D57u));
   auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
-    const auto p0 = hn::MulEven(hn::BitCast(d32, c.w0), m0);
-    const auto p1 = hn::MulEven(hn::BitCast(d32, c.w2), m1);
-    c = {hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), hn::Set(d64, std::uint64_t{k0})), c.w1), p1,
-         hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), hn::Set(d64, std::uint64_t{k1})), c.w3), p0};
+    const auto v0 = hn::Set(d64, std::uint64_t{k0}), v1 = hn::Set(d64, std::uint64_t{k1});
+    for (int i = 0; i < K; ++i) {
+      const auto p0 = hn::MulEven(hn::BitCast(d32, c[i].w0), m0);
+      const auto p1 = hn::MulEven(hn::BitCast(d32, c[i].w2), m1);
+      c[i] = {hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), v0), c[i].w1), p1,
+              hn::Xor(hn::Xor(hn::ShiftRight<32>(p0), v1), c[i].w3), p0};
+    }
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  return c;
 }
-#endif
 
-/// Writes the 16-bit numbers that decide which elements fall, for a block of rows:
-///
-///     out[r * counters * 8 + c] = number (first_counter * 8 + c) of the row with ordinals[r]
-///
-/// for 0 <= r < rows and 0 <= c < counters * 8. One counter serves eight columns.
-///
-/// @param key      Dropout::key.
-/// @param ordinals [rows], the rows' numbers in the update.
-/// @param plane    fourth word of the counter: 0 for rows of activations, 1 + head for weights.
-/// @param out      [rows * counters * 8 + kDropoutSlack], overwritten.
-HWY_INLINE void dropout_numbers(std::uint64_t key, const std::int64_t* ordinals, std::int64_t rows,
-                                std::int64_t first_counter, std::int64_t counters,
-                                std::uint32_t plane, std::uint16_t* out) {
-#if HWY_TARGET == HWY_SCALAR
-  for (std::int64_t i = 0; i < rows * counters; ++i) {
-    const auto ordinal = static_cast<std::uint64_t>(ordinals[i / counters]);
-    const auto words =
-        philox(key, {static_cast<std::uint32_t>(ordinal), static_cast<std::uint32_t>(ordinal >> 32),
-                     static_cast<std::uint32_t>(first_counter + i % counters), plane});
-    for (std::int64_t w = 0; w < 4; ++w) {
-      out[i * 8 + 2 * w] = static_cast<std::uint16_t>(words[static_cast<std::size_t>(w)]);
-      out[i * 8 + 2 * w + 1] = static_cast<std::uint16_t>(words[static_cast<std::size_t>(w)] >> 16);
-    }
-  }
-#else
+/// The numbers of K vectors of neighbouring counters of one row, the first of them `counter`.
+template <int K>
+HWY_INLINE void dropout_vectors(std::uint64_t key, std::uint64_t ordinal, std::int64_t counter,
+                                std::uint16_t* out) {
   const hn::ScalableTag<std::uint64_t> d64;
   const hn::Repartition<std::uint32_t, decltype(d64)> d32;
   const hn::Repartition<std::uint16_t, decltype(d64)> d16;
   const std::int64_t L = lanes(d64);
-  HWY_ALIGN std::uint64_t low[hn::MaxLanes(d64)];
-  HWY_ALIGN std::uint64_t high[hn::MaxLanes(d64)];
-  HWY_ALIGN std::uint64_t column[hn::MaxLanes(d64)];
-  const std::int64_t total = rows * counters;
-  std::int64_t row = 0, counter = 0;
-  for (std::int64_t i = 0; i < total; i += L) {
-    // Lane 2b takes counter b and lane 2b + 1 counter L / 2 + b, so that interleaving below puts
-    // the numbers in the order of memory.
-    for (std::int64_t j = 0; j < L; ++j) {
-      const auto ordinal = static_cast<std::uint64_t>(ordinals[row]);
-      const std::int64_t lane = j < L / 2 ? 2 * j : 2 * (j - L / 2) + 1;
-      low[lane] = ordinal;
-      high[lane] = ordinal >> 32;
-      column[lane] = static_cast<std::uint64_t>(first_counter + counter);
-      if (++counter == counters) {
-        counter = 0;
-        row = std::min(row + 1, rows - 1);  // lanes beyond the last counter: any numbers will do
-      }
+  // Lane 2b takes counter b and lane 2b + 1 counter L / 2 + b, so that interleaving below puts the
+  // numbers in the order of memory.
+  const auto iota = hn::Iota(d64, 0);
+  const auto odd = hn::And(iota, hn::Set(d64, 1));
+  const auto order = hn::Add(hn::ShiftRight<1>(iota),
+                             hn::IfThenElseZero(hn::Eq(odd, hn::Set(d64, 1)),
+                                                hn::Set(d64, static_cast<std::uint64_t>(L / 2))));
+  PhiloxWords<hn::Vec<decltype(d64)>> c[K];
+  for (int i = 0; i < K; ++i) {
+    const auto first = static_cast<std::uint64_t>(counter + i * L);
+    c[i] = {hn::Set(d64, ordinal), hn::Set(d64, ordinal >> 32), hn::Add(order, hn::Set(d64, first)),
+            hn::Zero(d64)};
+  }
+  philox_rounds(d64, key, c);
+  const auto pair = [&](auto high, auto low) HWY_ATTR {
+    return hn::BitCast(
+        d64, hn::OddEven(hn::BitCast(d32, hn::ShiftLeft<32>(high)), hn::BitCast(d32, low)));
+  };
+  for (int i = 0; i < K; ++i, out += L * kColumnsPerCounter) {
+    const auto w01 = pair(c[i].w1, c[i].w0), w23 = pair(c[i].w3, c[i].w2);
+    hn::StoreU(hn::BitCast(d16, hn::InterleaveLower(d64, w01, w23)), d16, out);
+    hn::StoreU(hn::BitCast(d16, hn::InterleaveUpper(d64, w01, w23)), d16, out + L * 4);
+  }
+}
+#endif
+
+/// Writes the 16-bit numbers that decide which elements of a row fall:
+///
+///     out[c] = number first_counter * 8 + c of the row, for 0 <= c < counters * 8.
+///
+/// @param key      Dropout::key.
+/// @param ordinal  the row's number in the update.
+/// @param out      [counters * 8 + kDropoutSlack], overwritten.
+HWY_INLINE void dropout_numbers(std::uint64_t key, std::int64_t ordinal, std::int64_t first_counter,
+                                std::int64_t counters, std::uint16_t* out) {
+  const auto o = static_cast<std::uint64_t>(ordinal);
+#if HWY_TARGET == HWY_SCALAR
+  for (std::int64_t i = 0; i < counters; ++i) {
+    const auto words =
+        philox(key, {static_cast<std::uint32_t>(o), static_cast<std::uint32_t>(o >> 32),
+                     static_cast<std::uint32_t>(first_counter + i), 0});
+    for (std::size_t w = 0; w < 4; ++w, out += 2) {
+      out[0] = static_cast<std::uint16_t>(words[w]);
+      out[1] = static_cast<std::uint16_t>(words[w] >> 16);
     }
-    const auto c = philox_rounds(d64, key,
-                                 PhiloxWords<hn::Vec<decltype(d64)>>{
-                                     hn::Load(d64, low), hn::Load(d64, high), hn::Load(d64, column),
-                                     hn::Set(d64, std::uint64_t{plane})});
-    const auto pair = [&](auto odd, auto even) HWY_ATTR {
-      return hn::BitCast(
-          d64, hn::OddEven(hn::BitCast(d32, hn::ShiftLeft<32>(odd)), hn::BitCast(d32, even)));
-    };
-    const auto w01 = pair(c.w1, c.w0), w23 = pair(c.w3, c.w2);
-    hn::StoreU(hn::BitCast(d16, hn::InterleaveLower(d64, w01, w23)), d16, out + i * 8);
-    hn::StoreU(hn::BitCast(d16, hn::InterleaveUpper(d64, w01, w23)), d16, out + i * 8 + L * 4);
+  }
+#else
+  const std::int64_t L = lanes(hn::ScalableTag<std::uint64_t>());
+  std::int64_t i = 0;
+  for (; i + 3 * L < counters; i += 4 * L) {
+    dropout_vectors<4>(key, o, first_counter + i, out + i * kColumnsPerCounter);
+  }
+  for (; i < counters; i += L) {
+    dropout_vectors<1>(key, o, first_counter + i, out + i * kColumnsPerCounter);
   }
 #endif
 }
@@ -118,11 +123,12 @@ template <class D>
 class DropoutMask {
  public:
   DropoutMask(D, const Dropout& dropout)
-      : threshold_(static_cast<std::int32_t>(dropout.threshold())), scale_(dropout.scale()) {}
+      : last_dropped_(static_cast<std::int32_t>(dropout.threshold()) - 1),
+        scale_(static_cast<hn::TFromD<D>>(dropout.scale())) {}
 
   /// @param numbers  those of v's columns; lanes(d) of them may be read.
   HWY_INLINE hn::Vec<D> apply(D d, hn::Vec<D> v, const std::uint16_t* numbers) const {
-    return hn::IfThenElseZero(kept(d, numbers), hn::Mul(v, broadcast(d, scale_)));
+    return hn::IfThenElseZero(kept(d, numbers), hn::Mul(v, hn::Set(d, scale_)));
   }
 
   /// Lanes that stay.
@@ -131,17 +137,17 @@ class DropoutMask {
     const hn::Rebind<std::int32_t, D> d32;
     const auto wide = hn::PromoteTo(d32, hn::LoadU(d16, numbers));
     if constexpr (sizeof(hn::TFromD<D>) == 4) {
-      return hn::RebindMask(d, hn::Gt(wide, hn::Set(d32, threshold_ - 1)));
+      return hn::RebindMask(d, hn::Gt(wide, hn::Set(d32, last_dropped_)));
     } else {
       const hn::Rebind<std::int64_t, D> wider;
       return hn::RebindMask(
-          d, hn::Gt(hn::PromoteTo(wider, wide), hn::Set(wider, std::int64_t{threshold_} - 1)));
+          d, hn::Gt(hn::PromoteTo(wider, wide), hn::Set(wider, std::int64_t{last_dropped_})));
     }
   }
 
  private:
-  std::int32_t threshold_;
-  double scale_;
+  std::int32_t last_dropped_;  // numbers up to this one drop
+  hn::TFromD<D> scale_;
 };
 
 /// The mask of one row, made in chunks that stay in the first cache. apply() must be called with
@@ -174,7 +180,7 @@ class DropoutRow {
     begin_ = column;
     end_ = std::min(column + kChunk, columns_);
     const std::int64_t counters = (end_ - begin_ + kColumnsPerCounter - 1) / kColumnsPerCounter;
-    dropout_numbers(key_, &ordinal_, 1, begin_ / kColumnsPerCounter, counters, 0, numbers_);
+    dropout_numbers(key_, ordinal_, begin_ / kColumnsPerCounter, counters, numbers_);
   }
 
   DropoutMask<D> mask_;

@@ -17,11 +17,17 @@ namespace {
 template <typename T, class D, class Mask>
 HWY_INLINE ComputeType<T> add_branch(D d, std::int64_t width, const T* residual, const T* branch,
                                      T* sum, Mask* mask) {
-  for_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-    auto b = load(d, branch + i, part);
-    if (mask != nullptr) b = mask->apply(d, b, i);
-    store(d, hn::Add(load(d, residual + i, part), b), sum + i, part);
-  });
+  const auto add = [&](auto dropped) HWY_ATTR {
+    for_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto b = dropped(load(d, branch + i, part), i);
+      store(d, hn::Add(load(d, residual + i, part), b), sum + i, part);
+    });
+  };
+  if (mask == nullptr) {
+    add([](auto v, std::int64_t) HWY_ATTR { return v; });
+  } else {
+    add([&](auto v, std::int64_t i) HWY_ATTR { return mask->apply(d, v, i); });
+  }
   return sum_over(d, width,
                   [&](std::int64_t i, auto part) HWY_ATTR { return load(d, sum + i, part); });
 }

@@ -7,18 +7,6 @@
 #include "model/ops/dropout-inl.h"
 #include "model/ops/simd-inl.h"
 
-#ifndef OCTAVO_TESTS_MODEL_SIMD_TEST_ARGS_
-#define OCTAVO_TESTS_MODEL_SIMD_TEST_ARGS_
-namespace octavo {
-struct NumbersArgs {
-  std::uint64_t key;
-  const std::int64_t* ordinals;
-  std::int64_t rows, first_counter, counters;
-  std::uint32_t plane;
-};
-}  // namespace octavo
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace octavo::HWY_NAMESPACE {
 namespace {
@@ -81,8 +69,9 @@ void functions_f64(const double* x, std::int64_t n, double* e, double* t) {
   functions(x, n, e, t);
 }
 
-void numbers(const NumbersArgs& a, std::uint16_t* out) {
-  dropout_numbers(a.key, a.ordinals, a.rows, a.first_counter, a.counters, a.plane, out);
+void numbers(std::uint64_t key, std::int64_t ordinal, std::int64_t first, std::int64_t counters,
+             std::uint16_t* out) {
+  dropout_numbers(key, ordinal, first, counters, out);
 }
 
 template <typename T>
@@ -216,26 +205,21 @@ TEST_P(Simd, ExpAndTanh) {
 }
 
 TEST_P(Simd, DropoutNumbersAreThoseOfScalarPhilox) {
-  const std::vector<std::int64_t> ordinals = {0, 7, 8, (std::int64_t{1} << 32) + 3, 1'000'000'007};
-  for (std::int64_t counters : {1, 2, 3, 5, 8, 13, 64}) {
-    for (std::int64_t rows : {0, 1, 2, 5}) {
-      const NumbersArgs args{.key = mix(3, 4, 5),
-                             .ordinals = ordinals.data(),
-                             .rows = rows,
-                             .first_counter = 11,
-                             .counters = counters,
-                             .plane = static_cast<std::uint32_t>(rows)};
-      std::vector<std::uint16_t> out(static_cast<std::size_t>(rows * counters * 8 + 64), 0xA5A5);
-      HWY_DYNAMIC_DISPATCH(numbers)(args, out.data());
-      for (std::int64_t i = 0; i < rows * counters; ++i) {
-        const auto o = static_cast<std::uint64_t>(ordinals[static_cast<std::size_t>(i / counters)]);
+  const std::uint64_t key = mix(3, 4, 5);
+  for (const std::int64_t ordinal : {std::int64_t{0}, std::int64_t{7}, (std::int64_t{1} << 32) + 3,
+                                     std::int64_t{1'000'000'007}}) {
+    for (const std::int64_t counters : {0, 1, 2, 3, 7, 8, 9, 25, 32, 33, 64}) {
+      std::vector<std::uint16_t> out(static_cast<std::size_t>(counters * 8 + 64), 0xA5A5);
+      HWY_DYNAMIC_DISPATCH(numbers)(key, ordinal, 11, counters, out.data());
+      const auto o = static_cast<std::uint64_t>(ordinal);
+      for (std::int64_t i = 0; i < counters; ++i) {
         const auto words =
-            philox(args.key, {static_cast<std::uint32_t>(o), static_cast<std::uint32_t>(o >> 32),
-                              static_cast<std::uint32_t>(11 + i % counters), args.plane});
+            philox(key, {static_cast<std::uint32_t>(o), static_cast<std::uint32_t>(o >> 32),
+                         static_cast<std::uint32_t>(11 + i), 0});
         for (std::size_t c = 0; c < 8; ++c) {
           const std::uint32_t expected = (words[c / 2] >> (16 * (c % 2))) & 0xffff;
           ASSERT_EQ(out[static_cast<std::size_t>(i) * 8 + c], expected)
-              << "row " << i / counters << " counter " << i % counters << " number " << c;
+              << "counter " << i << " number " << c << " of " << counters;
         }
       }
     }
