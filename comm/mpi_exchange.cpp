@@ -79,8 +79,7 @@ MpiExchange::MpiExchange(MPI_Comm communicator, std::function<void()> while_wait
   largest_tag_ = known != 0 ? *bound : 32767;
   requests_.reserve(static_cast<std::size_t>(4 * size_));
   finished_.resize(static_cast<std::size_t>(4 * size_));
-  part_stride_ = std::max((kPieceBytes / size_ / 64 + 2) * 64, kSmallBytes);
-  scratch_.resize(static_cast<std::size_t>(size_ * part_stride_));
+  scratch_.resize(static_cast<std::size_t>(size_ * kPartBytes));
 }
 
 void MpiExchange::all_reduce(void* values, std::int64_t count, DType type) {
@@ -172,7 +171,7 @@ void MpiExchange::reduce_small(std::byte* values, std::int64_t count, DType type
     std::copy_n(scratch_.data(), bytes, values);
     return;
   }
-  for (int r = 1; r < size_; ++r) receive(scratch_.data() + r * part_stride_, bytes, r);
+  for (int r = 1; r < size_; ++r) receive(scratch_.data() + r * kPartBytes, bytes, r);
   wait_for_messages();
   add_up(values, count, type);
   for (int r = 1; r < size_; ++r) send(values, bytes, r);
@@ -182,14 +181,14 @@ void MpiExchange::reduce_small(std::byte* values, std::int64_t count, DType type
 // The results of one piece travel together with the addends of the next: one round of waiting each.
 void MpiExchange::reduce_large(std::byte* values, std::int64_t count, DType type) {
   const auto width = static_cast<std::int64_t>(bytes_of(type));
-  const std::int64_t piece = kPieceBytes / width;
+  const std::int64_t piece = size_ * kPartBytes / width;
   const auto send_addends = [&](std::int64_t begin) {
     const Range all{begin, std::min(piece, count - begin)};
     const Range mine = part(all, rank_);
     for (int r = 0; r < size_; ++r) {
       if (r == rank_) continue;
       const Range theirs = part(all, r);
-      receive(scratch_.data() + r * part_stride_, mine.count * width, r);
+      receive(scratch_.data() + r * kPartBytes, mine.count * width, r);
       send(values + theirs.begin * width, theirs.count * width, r);
     }
   };
@@ -220,7 +219,7 @@ MpiExchange::Range MpiExchange::part(const Range& piece, int owner) const {
 
 void MpiExchange::add_up(std::byte* values, std::int64_t count, DType type) const {
   const auto add = [&]<typename T>(T) {
-    add_in_rank_order<T>(values, count, scratch_.data(), part_stride_, rank_, size_);
+    add_in_rank_order<T>(values, count, scratch_.data(), kPartBytes, rank_, size_);
   };
   switch (type) {
     case DType::f32:

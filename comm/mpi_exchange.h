@@ -20,7 +20,8 @@ namespace octavo {
 class MpiExchange {
  public:
   static constexpr std::int64_t kSmallBytes = 4096;
-  static constexpr std::int64_t kPieceBytes = 2 << 20;
+  /// A part. Messages beyond 1 MB stall Open MPI's shared memory when nobody polls all the time.
+  static constexpr std::int64_t kPartBytes = 128 << 10;
 
   /// @param communicator  ours alone; not owned.
   /// @param while_waiting  called again and again while messages are under way; may throw.
@@ -47,7 +48,7 @@ class MpiExchange {
   void reduce_large(std::byte* values, std::int64_t count, DType type);
   /// The part of a piece of `piece.count` elements that rank `owner` adds up.
   Range part(const Range& piece, int owner) const;
-  /// values[i] = sum over ranks, in order. Rank r's addends lie at scratch_ + r * part_stride_,
+  /// values[i] = sum over ranks, in order. Rank r's addends lie at scratch_ + r * kPartBytes,
   /// this rank's own in `values`.
   void add_up(std::byte* values, std::int64_t count, DType type) const;
 
@@ -58,7 +59,6 @@ class MpiExchange {
   std::uint32_t sequence_ = 0;
   std::vector<MPI_Request> requests_;
   std::vector<int> finished_;  // what MPI_Testsome writes into
-  std::int64_t part_stride_ = 0;
   std::vector<std::byte> scratch_;
 };
 
