@@ -71,7 +71,7 @@ void run_together(Group& group, const std::function<void()>& body) {
   try {
     body();
   } catch (const std::exception& e) {
-    if (group.size() == 1) throw;
+    if (group.alone()) throw;
     group.end_all(e.what(), exit_code_of(e));
   }
 }

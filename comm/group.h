@@ -37,6 +37,8 @@ class Group {
   int size() const { return size_; }
   /// Rank among the processes of this host: picks a device.
   int local_rank() const { return local_rank_; }
+  /// Whether this process runs on its own: no peers, no mpirun that waits for it.
+  virtual bool alone() const { return false; }
 
   /// Sums each element over the ranks, in place. Spans have equal lengths on all ranks.
   void all_reduce_sum(std::span<float> values);
@@ -90,6 +92,7 @@ class SingleGroup final : public Group {
  public:
   SingleGroup() : Group(0, 1, 0) {}
 
+  bool alone() const override { return true; }
   void broadcast(std::span<std::byte> bytes, int root) override;
   void barrier() override {}
   Ticket start_all_reduce(const Tensor& slice) override;
@@ -106,7 +109,9 @@ class SingleGroup final : public Group {
 std::unique_ptr<Group> join_ranks();
 
 /// Runs `body`. An exception that leaves it on any rank ends all ranks with that one message and
-/// the exit code of the exception (core/error.h); in a group of one it is simply thrown on.
+/// the exit code of the exception (core/error.h); a process on its own simply throws it on.
+///
+/// Buffers that are summed must outlive `body`: while it unwinds, peers still send to them.
 void run_together(Group& group, const std::function<void()>& body);
 
 }  // namespace octavo

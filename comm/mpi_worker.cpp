@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "comm/last_words.h"
 #include "core/error.h"
 
 namespace octavo {
@@ -223,6 +224,7 @@ void MpiWorker::finalise() {
   check_mpi(MPI_Comm_free(&control_), "freeing a communicator");
   check_mpi(MPI_Finalize(), "finalising");
   watchdog_->end();
+  if (rank_ == 0) tell_exit_code(0);
 }
 
 }  // namespace octavo

@@ -86,8 +86,11 @@ class MpiWorker {
   void await_alarm();
   /// Whether no lower rank is left on this host.
   bool first_left_on_host();
-  [[noreturn]] void speak_and_end(int about, const std::string& text, int exit_code);
-  [[noreturn]] static void end_alone(const Cause& cause);
+  /// Says `text` for the whole run.
+  [[noreturn]] void speak_and_end(const std::string& text, int exit_code);
+  /// What a process does whose worker is stuck.
+  [[noreturn]] void end_alone(const Cause& cause);
+  std::string message_of(const Cause& cause) const;
 
   int rank_ = 0, size_ = 1, local_rank_ = 0;
   double time_limit_;

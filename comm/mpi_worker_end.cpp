@@ -1,12 +1,13 @@
 // How a run of several ranks ends before its time: see MpiGroup for the promise.
-#include <fcntl.h>
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <thread>
 
+#include "comm/last_words.h"
 #include "comm/mpi_worker.h"
 
 namespace octavo {
@@ -19,21 +20,14 @@ constexpr milliseconds kOrderComes{2000};
 // If the worker is stuck inside MPI, the process ends without it.
 constexpr milliseconds kWorkerActs{4000};
 
-// The launcher reads this file: mpirun's own exit code says little once it was signalled.
-void note_exit_code(int exit_code) {
-  const char* path = std::getenv("OCTAVO_EXIT_CODE_FILE");
-  if (path == nullptr) return;
-  const int file = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-  if (file < 0) return;  // another host than the launcher's
-  const std::string text = std::to_string(exit_code) + "\n";
-  [[maybe_unused]] const ssize_t written = write(file, text.data(), text.size());
-  close(file);
-}
+// mpirun reads the ranks' pipes before it learns that they ended, if they wait so long.
+constexpr milliseconds kPipesDrain{100};
 
 // MPI_Abort would need the worker, and mpirun ends the run on any non-zero code anyway.
 [[noreturn]] void end_process(int exit_code) {
-  note_exit_code(exit_code);
+  tell_exit_code(exit_code);
   spdlog::default_logger()->flush();
+  std::this_thread::sleep_for(kPipesDrain);
   std::_Exit(exit_code);
 }
 
@@ -52,7 +46,7 @@ void MpiWorker::report(Cause cause) {
     has_cause_ = true;
   }
   work_.notify_one();
-  std::thread([cause = std::move(cause)] {
+  std::thread([this, cause = std::move(cause)] {
     std::this_thread::sleep_for(kWorkerActs);
     end_alone(cause);
   }).detach();
@@ -93,15 +87,15 @@ void MpiWorker::attend() {
 
 void MpiWorker::obey(const Alarm& alarm) {
   if (alarm.kind == Alarm::Kind::failed)
-    speak_and_end(alarm.origin, alarm.text.data(), alarm.exit_code);
+    speak_and_end(fmt::format("rank {}: {}", alarm.origin, alarm.text.data()), alarm.exit_code);
   if (alarm.kind == Alarm::Kind::overdue)
-    spdlog::error("[comm] rank {}: {}", rank_, watchdog_->last_collective());
+    say_last_words(fmt::format("[comm] rank {}: {}", rank_, watchdog_->last_collective()));
   end_process(alarm.exit_code);
 }
 
 void MpiWorker::end_for(const Cause& cause) {
   if (cause.kind == Cause::Kind::overdue) {
-    spdlog::error("[comm] rank {}: {}", rank_, cause.text);
+    say_last_words(message_of(cause));
     alarms_->send_to_all(
         {.kind = Alarm::Kind::overdue, .exit_code = cause.exit_code, .origin = rank_});
     end_process(cause.exit_code);
@@ -113,7 +107,7 @@ void MpiWorker::end_for(const Cause& cause) {
   }
   const bool ours_to_say = cause.kind == Cause::Kind::failed ? rank_ == 0 : first_left_on_host();
   if (!ours_to_say) await_alarm();
-  speak_and_end(cause.rank, cause.text, cause.exit_code);
+  speak_and_end(message_of(cause), cause.exit_code);
 }
 
 void MpiWorker::await_alarm() {
@@ -132,15 +126,22 @@ bool MpiWorker::first_left_on_host() {
   return *first == rank_;
 }
 
-void MpiWorker::speak_and_end(int about, const std::string& text, int exit_code) {
-  spdlog::error("[comm] rank {}: {}", about, text);
+void MpiWorker::speak_and_end(const std::string& text, int exit_code) {
+  say_last_words(text);
   alarms_->send_to_all({.kind = Alarm::Kind::leave, .exit_code = exit_code, .origin = rank_});
   end_process(exit_code);
 }
 
 void MpiWorker::end_alone(const Cause& cause) {
-  spdlog::error("[comm] rank {}: {}", cause.rank, cause.text);
+  say_last_words(message_of(cause));
   end_process(cause.exit_code);
+}
+
+// An exception's own message begins with what it is about; the others are this room's.
+std::string MpiWorker::message_of(const Cause& cause) const {
+  if (cause.kind != Cause::Kind::failed)
+    return fmt::format("[comm] rank {}: {}", cause.rank, cause.text);
+  return size_ == 1 ? cause.text : fmt::format("rank {}: {}", cause.rank, cause.text);
 }
 
 }  // namespace octavo

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "comm/last_words.h"
 #include "core/error.h"
 
 namespace octavo {
@@ -30,15 +31,22 @@ std::int64_t now_ms() {
   return std::int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1'000'000 + 1;
 }
 
+[[noreturn]] void end_at_once(int number) {
+  // SIGUSR1 is how launch/train.sh hands on Ctrl-C.
+  const int exit_code = 128 + (number == SIGUSR1 ? SIGINT : number);
+  tell_exit_code(exit_code);
+  _exit(exit_code);
+}
+
 void on_signal(int number, siginfo_t* info, void*) {
   const bool from_mpirun = under_mpirun && info->si_code <= 0 && info->si_pid == getppid();
   if (number == SIGCONT && !from_mpirun) return;
-  if (!armed) _exit(128 + number);
+  if (!armed) end_at_once(number);
   std::int64_t first = 0;
   const std::int64_t now = now_ms();
   if (requested_at_ms.compare_exchange_strong(first, now)) return;
   const bool announced = from_mpirun && (number == SIGCONT || number == SIGTERM);
-  if (!announced && now - first > kOneRequestMs) _exit(128 + number);
+  if (!announced && now - first > kOneRequestMs) end_at_once(number);
 }
 
 }  // namespace

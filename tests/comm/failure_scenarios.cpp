@@ -111,4 +111,10 @@ void stop_politely(double) {
   throw InternalError("nobody asked to stop");
 }
 
+void never_stop(double) {
+  StopSignals signals;
+  const auto group = begin(signals);
+  pause_for(kLong);
+}
+
 }  // namespace octavo

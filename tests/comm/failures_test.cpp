@@ -35,7 +35,7 @@ TEST_P(FailureOf, OneRankByException) {
   const Ending end = end_of(3, "exception", GetParam());
   EXPECT_EQ(2, end.exit_code);
   const std::string message =
-      "error: [comm] rank " + std::to_string(GetParam()) + ": corpus.de:17: not UTF-8";
+      "error: rank " + std::to_string(GetParam()) + ": corpus.de:17: not UTF-8";
   EXPECT_THAT(end.output, HasSubstr(message));
   EXPECT_EQ(1, occurrences(end.output, "error:")) << end.output;
 }

@@ -1,17 +1,38 @@
 // What the tests of comm run under mpirun: test_comm_mpi SCENARIO [ARGUMENT]. Exit code 0 is a
 // pass; a failed expectation ends all ranks with code 4 and says which.
+// It also stands in for octavo: `test_comm_mpi train SCENARIO ...` prints how it was called.
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
+#include <string_view>
 
 #include "core/error.h"
 #include "tests/comm/scenarios.h"
 
+namespace {
+
+void say_how_called(int argc, char** argv) {
+  std::string line = "called with";
+  for (int i = 1; i < argc; ++i) line += fmt::format(" '{}'", argv[i]);
+  for (const char* name : {"OMP_NUM_THREADS", "OMP_WAIT_POLICY"}) {
+    const char* value = std::getenv(name);
+    line += fmt::format(" {}={}", name, value == nullptr ? "" : value);
+  }
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace octavo;
-  const std::string name = argc > 1 ? argv[1] : "";
-  const double argument = argc > 2 ? std::stod(argv[2]) : 0.0;
+  const bool trains = argc > 2 && std::string_view(argv[1]) == "train";
+  const std::string name = argc > 1 ? argv[trains ? 2 : 1] : "";
+  const double argument = argc > 2 && !trains ? std::stod(argv[2]) : 0.0;
+  if (trains) say_how_called(argc, argv);
   const auto found = scenarios().find(name);
   if (found == scenarios().end()) {
     fmt::print(stderr, "no scenario '{}'\n", name);

@@ -30,23 +30,39 @@ Clock::time_point in_seconds(double seconds) {
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
+// "S 1 ..." of /proc/P/stat, which reads "17 (name) S 1 ..."; empty if there is no such process.
+std::string state_and_parent(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string stat;
+  std::getline(file, stat);
+  const std::size_t name_end = stat.rfind(')');
+  return name_end == std::string::npos ? "" : stat.substr(name_end + 2);
+}
+
 }  // namespace
 
-Ranks::Ranks(int ranks, const std::string& scenario, double argument) {
+Ranks::Ranks(int ranks, const std::string& scenario, double argument)
+    : Ranks({"mpirun", "-q", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca",
+             "pml", "ob1", "--mca", "btl", "self,vader", "-n", std::to_string(ranks),
+             OCTAVO_MPI_PROGRAM, scenario, fmt::format("{}", argument)}) {}
+
+Ranks::Ranks(const std::vector<std::string>& command) {
   std::array<int, 2> ends{};
   expect(pipe2(ends.data(), O_CLOEXEC) == 0, "pipe failed");
-  const std::string count = std::to_string(ranks), extra = fmt::format("{}", argument);
-  mpirun_ = fork();
-  expect(mpirun_ >= 0, "fork failed");
-  if (mpirun_ == 0) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : command)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  process_ = fork();
+  expect(process_ >= 0, "fork failed");
+  if (process_ == 0) {
     setpgid(0, 0);
     dup2(ends[1], STDOUT_FILENO);
     dup2(ends[1], STDERR_FILENO);
     // Open MPI itself leaks: only our own faults count.
     setenv("ASAN_OPTIONS", "detect_leaks=0", 0);
-    execlp("mpirun", "mpirun", "-q", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
-           "--mca", "pml", "ob1", "--mca", "btl", "self,vader", "-n", count.c_str(),
-           OCTAVO_MPI_PROGRAM, scenario.c_str(), extra.c_str(), nullptr);
+    setenv("OCTAVO", OCTAVO_MPI_PROGRAM, 1);
+    execvp(arguments[0], arguments.data());
     _exit(127);
   }
   close(ends[1]);
@@ -54,9 +70,9 @@ Ranks::Ranks(int ranks, const std::string& scenario, double argument) {
 }
 
 Ranks::~Ranks() {
-  if (mpirun_ > 0) {
-    kill(mpirun_, SIGKILL);  // its ranks follow when they lose it
-    waitpid(mpirun_, nullptr, 0);
+  if (process_ > 0) {
+    kill(-process_, SIGKILL);  // ranks follow when they lose mpirun
+    waitpid(process_, nullptr, 0);
   }
   close(pipe_);
 }
@@ -80,8 +96,8 @@ int Ranks::exit_code(double limit_seconds) {
   }
   for (;;) {
     int status = 0;
-    if (waitpid(mpirun_, &status, WNOHANG) == mpirun_) {
-      mpirun_ = -1;
+    if (waitpid(process_, &status, WNOHANG) == process_) {
+      process_ = -1;
       return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }
     if (seconds_until(deadline) <= 0) return -1;
@@ -109,12 +125,21 @@ std::string run_ranks(int ranks, const std::string& scenario, double argument) {
   return code == 0 ? "" : fmt::format("exit code {}\n{}", code, run.output());
 }
 
+pid_t parent_of(pid_t process) {
+  const std::string fields = state_and_parent(process);
+  return fields.empty() ? 0 : std::atoi(fields.c_str() + 2);
+}
+
+std::string variable_of(pid_t process, const std::string& name) {
+  std::ifstream file(fmt::format("/proc/{}/environ", process));
+  for (std::string entry; std::getline(file, entry, '\0');)
+    if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+  return "";
+}
+
 bool is_running(pid_t process) {
-  std::ifstream file(fmt::format("/proc/{}/stat", process));
-  std::string stat;
-  if (!std::getline(file, stat)) return false;
-  const std::size_t name_end = stat.rfind(')');  // "17 (name) S ..."
-  return name_end != std::string::npos && stat.substr(name_end + 2, 1) != "Z";
+  const std::string fields = state_and_parent(process);
+  return !fields.empty() && fields[0] != 'Z';
 }
 
 int occurrences(const std::string& text, const std::string& piece) {

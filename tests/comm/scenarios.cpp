@@ -16,6 +16,7 @@ const std::map<std::string, std::function<void(double)>>& scenarios() {
       {"absence", fail_by_absence},
       {"disagreement", fail_by_disagreement},
       {"stop_politely", stop_politely},
+      {"never_stop", never_stop},
   };
   return all;
 }

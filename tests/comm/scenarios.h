@@ -21,5 +21,6 @@ void fail_by_stop(double culprit);
 void fail_by_absence(double culprit);
 void fail_by_disagreement(double);
 void stop_politely(double);
+void never_stop(double);
 
 }  // namespace octavo

@@ -7,11 +7,15 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "comm/last_words.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "tests/comm/ranks.h"
 
 namespace octavo {
@@ -75,6 +79,20 @@ TEST(StopSignalsDeathTest, EndAtOnceTheSecondTime) {
   EXPECT_EXIT(twice(), ExitedWithCode(128 + SIGINT), "");
 }
 
+TEST(LastWords, GoToTheLaunchersFile) {
+  const std::string path = testing::TempDir() + "last_words";
+  std::ofstream(path).close();
+  setenv("OCTAVO_LAST_WORDS", path.c_str(), 1);
+  say_last_words("corpus.de:17: not UTF-8\nMend it.");
+  tell_exit_code(2);
+  tell_exit_code(143);
+  unsetenv("OCTAVO_LAST_WORDS");
+  EXPECT_EQ("say error: corpus.de:17: not UTF-8\nsay Mend it.\nexit 002\nexit 143\n",
+            read_file(path));
+  std::filesystem::remove(path);
+  tell_exit_code(0);  // nobody listens
+}
+
 TEST(ReduceControl, GivesBackValuesAndTheFlag) {
   SingleGroup group;
   std::vector<double> values = {1.0, -2.5};
@@ -107,7 +125,7 @@ TEST_P(StopOf, MpirunStopsAllRanksAtOneUpdate) {
   testkit::Ranks run(3, "stop_politely");
   ASSERT_TRUE(run.says("rank 0 is") && run.says("rank 1 is") && run.says("rank 2 is"));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  kill(run.mpirun(), GetParam());
+  kill(run.process(), GetParam());
   // Open MPI 4.1 itself leaves with 1 after SIGINT and SIGTERM, whatever its ranks do.
   EXPECT_EQ(GetParam() == SIGUSR1 ? 0 : 1, run.exit_code());
   expect_one_stop(run.output(), 3);

@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# Trains on one or more ranks: mpirun ... octavo train CONFIG.
+#
+#   launch/train.sh CONFIG [--ranks N] [--threads N] [--set KEY=VALUE]... [--progress live|plain]
+#
+#   --ranks N     processes; default 1
+#   --threads N   threads of each rank; default: physical cores / ranks, at least 1
+#   --set K=V     changes a setting of CONFIG, e.g. --set trainer.max_updates=1000
+#   --progress W  live on a terminal, else plain
+#
+# Ctrl-C, SIGTERM or a closed terminal: all ranks finish the update, save and leave with code 0.
+# A second Ctrl-C ends them at once. Environment: OCTAVO names the program; OMPI_MCA_... overrides
+# what is chosen for Open MPI below.
+set -euo pipefail
+
+usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'; }
+fail() { echo "error: launch/train.sh: $*" >&2; exit 2; }
+count() {  # OPTION VALUE
+  [[ $2 =~ ^[1-9][0-9]{0,3}$ ]] || fail "$1 is '$2'; it must be a number from 1 to 9999"
+}
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+config='' ranks=1 threads='' progress='' settings=()
+while (($# > 0)); do
+  case $1 in
+    -h | --help) usage; exit 0 ;;
+    --ranks | --threads | --progress | --set)
+      (($# > 1)) || fail "$1 needs a value"
+      case $1 in
+        --ranks) count "$1" "$2"; ranks=$2 ;;
+        --threads) count "$1" "$2"; threads=$2 ;;
+        --progress) progress=$2 ;;
+        --set) settings+=(--set "$2") ;;
+      esac
+      shift ;;
+    -*) fail "no option '$1'; --help lists them" ;;
+    *) [[ -z $config ]] || fail "two configurations: '$config' and '$1'"; config=$1 ;;
+  esac
+  shift
+done
+[[ -n $config ]] || { usage >&2; exit 2; }
+if [[ -z $progress ]]; then
+  # Under mpirun every rank's output looks like a terminal: only we can tell.
+  if [[ -t 2 ]]; then progress=live; else progress=plain; fi
+fi
+[[ $progress == live || $progress == plain ]] || fail "--progress is '$progress'; it must be live or plain"
+
+program=${OCTAVO:-}
+if [[ -z $program ]]; then
+  for program in "$root"/build/{cuda-release,cpu-release,*}/octavo; do [[ -x $program ]] && break; done
+fi
+[[ -x $program ]] || fail "no program at $program. Build it (launch/test.sh does), or name it in OCTAVO."
+
+# Physical cores, or less if this process is held to a part of the machine.
+usable_cores() {
+  local cores quota period
+  cores=$(lscpu -p=CORE,SOCKET 2>/dev/null | grep -v '^#' | sort -u | wc -l) || true
+  ((cores >= 1 && cores <= $(nproc))) || cores=$(nproc)
+  if [[ -r /sys/fs/cgroup/cpu.max ]] && read -r quota period </sys/fs/cgroup/cpu.max &&
+    [[ $quota != max ]]; then
+    ((cores * period <= quota)) || cores=$(((quota + period - 1) / period))
+  fi
+  echo "$cores"
+}
+cores=$(usable_cores)
+: "${threads:=$((cores / ranks > 0 ? cores / ranks : 1))}"
+export OMP_NUM_THREADS=$threads
+# Threads that spin at a barrier would keep others from reaching it.
+((ranks * threads <= cores)) || export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
+
+command=("$program" train "$config" --progress "$progress" "${settings[@]}")
+if ! command -v mpirun >/dev/null; then
+  ((ranks == 1)) || fail "--ranks $ranks needs mpirun (Debian: openmpi-bin), which isn't installed"
+  echo "[train] no mpirun here: one rank runs alone" >&2
+  exec "${command[@]}"
+fi
+
+# Files of this run: gone when it ends, even if a rank or mpirun was killed.
+work=$(mktemp -d -p /dev/shm octavo.XXXXXX 2>/dev/null || mktemp -d)
+trap 'rm -rf "$work"' EXIT
+words=$work/last_words
+: >"$words"
+export OCTAVO_LAST_WORDS=$words
+
+# What each choice is for:
+#   pml ob1           no probing of network libraries, which complain in containers
+#   btl               on one host only shared memory; on several TCP, without what complains
+#   single_copy none  reading another process's memory is forbidden in most containers
+#   execute_quiet     the ranks themselves say what happened
+#   sigkill_timeout   seconds that mpirun waits before it sends SIGTERM, and again before SIGKILL
+choose() { export "OMPI_MCA_$1=$(printenv "OMPI_MCA_$1" || echo "$2")"; }
+choose pml ob1
+choose btl_vader_single_copy_mechanism none
+choose mca_base_component_show_load_errors 0
+choose orte_execute_quiet 1
+choose odls_base_sigkill_timeout 30
+if [[ -n ${OMPI_MCA_orte_default_hostfile:-} ]] || ((${SLURM_JOB_NUM_NODES:-1} > 1)); then
+  choose btl ^openib,ofi
+else
+  choose btl self,vader
+  choose btl_vader_backing_directory "$work"
+  choose orte_tmpdir_base "$work"
+fi
+options=(--oversubscribe --bind-to none -n "$ranks" -x OMP_NUM_THREADS)
+[[ -z ${OMP_WAIT_POLICY:-} ]] || options+=(-x OMP_WAIT_POLICY)
+((EUID != 0)) || options+=(--allow-run-as-root)
+
+# mpirun answers SIGINT and SIGTERM by killing the ranks after a while. SIGUSR1 it hands on, and the
+# ranks take all the time they need. In a session of its own it sees no Ctrl-C but ours.
+signals=0
+# shellcheck disable=SC2317  # the traps call it
+hand_on() {
+  signals=$((signals + 1))
+  if ((signals > 2)); then kill -TERM "$mpirun" 2>/dev/null || true; fi
+  kill -USR1 "$mpirun" 2>/dev/null || true
+}
+trap hand_on INT TERM HUP
+
+# Whether any child of mpirun has not ended yet. Like its caller it starts no process: it is called
+# twice a second for days.
+ranks_run() {
+  local task children child stat
+  for task in /proc/"$mpirun"/task/*; do
+    children=()
+    read -ra children <"$task"/children || true  # the file has no newline
+    for child in "${children[@]}"; do
+      read -r stat <"/proc/$child/stat" && [[ ${stat##*) } != Z* ]] && return 0
+    done
+  done
+  return 1
+}
+
+# Once a rank has failed, mpirun waits twice sigkill_timeout even if no rank is left. We don't: half
+# a second if the ranks have said how they ended, else eight; a minute if there was no rank yet.
+end_idle_mpirun() {
+  local never idle=0 patience=120
+  exec {never}<> <(:)
+  while kill -0 "$mpirun"; do
+    read -rt 0.5 -u "$never" || true
+    if ranks_run; then idle=0 patience=16; else idle=$((idle + 1)); fi
+    if [[ -s $words ]]; then patience=1; fi
+    ((idle <= patience)) || kill -KILL "$mpirun"
+  done
+}
+
+setsid mpirun "${options[@]}" "${command[@]}" </dev/null &
+mpirun=$!
+end_idle_mpirun &>/dev/null &
+watcher=$!
+code=0
+while kill -0 "$mpirun" 2>/dev/null; do  # a signal ends `wait` early
+  wait "$mpirun" 2>/dev/null && code=0 || code=$?
+done
+wait "$mpirun" 2>/dev/null && last=0 || last=$?
+((last == 127)) || code=$last  # 127: waited for before
+kill "$watcher" 2>/dev/null || true
+
+sed -n 's/^say //p' "$words" >&2
+ranks_code=$(sed -n 's/^exit 0*\([0-9]\)/\1/p' "$words" | sort -n | tail -n 1)
+if [[ -n $ranks_code ]] && ((ranks_code > 0 || code == 1 || code == 137)); then
+  code=$ranks_code
+elif ((code == 1 || code > 4)); then
+  echo "error: launch/train.sh: mpirun ended with code $code (128 + N is signal N), and no rank said" \
+    "why. OMPI_MCA_orte_execute_quiet=0 lets mpirun speak." >&2
+fi
+exit "$code"

@@ -1,0 +1,128 @@
+// launch/train.sh with test_comm_mpi in the place of octavo: the "configuration" is a scenario.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/comm/ranks.h"
+
+namespace octavo {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testkit::Ranks;
+
+std::vector<std::string> train(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), OCTAVO_SOURCE_DIR "/launch/train.sh");
+  return arguments;
+}
+
+TEST(TrainScript, PassesArgumentsAndThreads) {
+  Ranks run(
+      train({"hide_sums", "--ranks", "2", "--threads", "3", "--set", "a.b=c d", "--set", "e='*'"}));
+  EXPECT_EQ(0, run.exit_code()) << run.output();
+  EXPECT_EQ(2, testkit::occurrences(run.output(),
+                                    "called with 'train' 'hide_sums' '--progress' 'plain' '--set' "
+                                    "'a.b=c d' '--set' 'e='*'' OMP_NUM_THREADS=3"))
+      << run.output();
+}
+
+TEST(TrainScript, IsSilentItself) {
+  Ranks run(train({"everywhere", "--ranks", "1"}));
+  EXPECT_EQ(2, run.exit_code());
+  EXPECT_THAT(run.output(), testing::EndsWith("error: corpus.de:17: not UTF-8\n"));
+  EXPECT_EQ(3, testkit::occurrences(run.output(), "\n")) << run.output();
+}
+
+TEST(TrainScript, GivesEachRankAtLeastOneThread) {
+  Ranks run(train({"hide_sums", "--ranks", "64", "--progress", "live", "--threads", "0"}));
+  EXPECT_EQ(2, run.exit_code());
+  EXPECT_THAT(run.output(), HasSubstr("--threads is '0'; it must be a number from 1 to 9999"));
+  Ranks many(train({"collectives", "--ranks", "9", "--progress", "live"}));
+  EXPECT_NE(0, many.exit_code());  // that scenario wants to be told the number of ranks
+  EXPECT_THAT(many.output(), HasSubstr("'--progress' 'live' OMP_NUM_THREADS=1"));
+}
+
+TEST(TrainScript, ExplainsMistakes) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
+      {{"--ranks", "2"}, "launch/train.sh CONFIG"},
+      {{"a", "b"}, "two configurations: 'a' and 'b'"},
+      {{"a", "--ranks"}, "--ranks needs a value"},
+      {{"a", "--ranks", "two"}, "--ranks is 'two'"},
+      {{"a", "--rank", "2"}, "no option '--rank'"},
+      {{"a", "--progress", "loud"}, "it must be live or plain"}};
+  for (const auto& [arguments, message] : mistakes) {
+    Ranks run(train(arguments));
+    EXPECT_EQ(2, run.exit_code());
+    EXPECT_THAT(run.output(), HasSubstr(message));
+  }
+}
+
+TEST(TrainScript, WorksFromAnyFolderAndShowsItsHelp) {
+  const auto folder = std::filesystem::current_path();
+  std::filesystem::current_path("/");
+  Ranks run(train({"--help"}));
+  EXPECT_EQ(0, run.exit_code());
+  EXPECT_THAT(run.output(), HasSubstr("--threads N"));
+  Ranks real(train({"hide_sums"}));
+  EXPECT_EQ(0, real.exit_code()) << real.output();
+  std::filesystem::current_path(folder);
+}
+
+class TrainScriptStop : public testing::TestWithParam<int> {};
+
+TEST_P(TrainScriptStop, HandsSignalsOn) {
+  Ranks run(train({"stop_politely", "--ranks", "3"}));
+  ASSERT_TRUE(run.says("rank 0 is") && run.says("rank 1 is") && run.says("rank 2 is"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  kill(run.process(), GetParam());
+  EXPECT_EQ(0, run.exit_code()) << run.output();
+  EXPECT_EQ(3, testkit::occurrences(run.output(), "stops after update")) << run.output();
+}
+INSTANTIATE_TEST_SUITE_P(Signals, TrainScriptStop, testing::Values(SIGTERM, SIGINT, SIGHUP));
+
+TEST(TrainScript, LeavesWithZeroWhenMpirunIsSignalled) {
+  Ranks run(train({"stop_politely", "--ranks", "3"}));
+  ASSERT_TRUE(run.says("rank 0 is") && run.says("rank 1 is") && run.says("rank 2 is"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  kill(testkit::parent_of(run.process(0)), SIGTERM);
+  EXPECT_EQ(0, run.exit_code()) << run.output();
+}
+
+TEST(TrainScript, EndsAtOnceTheSecondTime) {
+  Ranks run(train({"never_stop", "--ranks", "2"}));
+  ASSERT_TRUE(run.says("rank 0 is") && run.says("rank 1 is"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  kill(run.process(), SIGINT);
+  EXPECT_EQ(-1, run.exit_code(1.5)) << "the first is only a request";
+  kill(run.process(), SIGINT);
+  EXPECT_EQ(128 + SIGINT, run.exit_code(20.0));
+}
+
+TEST(TrainScript, TellsWhatKilledARank) {
+  Ranks run(train({"kill", "--ranks", "2"}));
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(3, run.exit_code());
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(taken.count(), 10.0);
+  EXPECT_EQ(1, testkit::occurrences(run.output(), "error: ")) << run.output();
+  EXPECT_THAT(run.output(), HasSubstr("rank 0: its process ended without a word"));
+}
+
+TEST(TrainScript, LeavesNoFilesBehind) {
+  Ranks run(train({"kill", "--ranks", "2"}));
+  ASSERT_TRUE(run.says("rank 0 is"));
+  const std::string folder = testkit::variable_of(run.process(0), "OMPI_MCA_orte_tmpdir_base");
+  EXPECT_TRUE(std::filesystem::exists(folder)) << folder;
+  EXPECT_EQ(3, run.exit_code());
+  EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
+}
+
+}  // namespace
+}  // namespace octavo
