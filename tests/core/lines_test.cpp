@@ -133,6 +133,29 @@ TEST(Lines, OfDamagedGzipAreRefused) {
               HasSubstr("damaged"));
 }
 
+TEST(Lines, OfStandardInputComeAtOnce) {
+  EXPECT_EQ("first, , last, 3", testkit::in_child([] {
+              std::array<int, 2> ends{};
+              expect(::pipe(ends.data()) == 0, "pipe failed");
+              ::dup2(ends[0], STDIN_FILENO);
+              const auto type = [&](std::string_view text) {
+                expect(
+                    ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()),
+                    "write failed");
+              };
+              LineReader reader("-");
+              type("first\n");  // the pipe stays open: next() must not wait for more
+              std::string said(reader.next().value());
+              type("\n");
+              said.append(", ").append(reader.next().value());
+              type("la");
+              type("st");
+              ::close(ends[1]);
+              said.append(", ").append(reader.next().value());
+              return said + ", " + std::to_string(reader.line_number() + reader.next().has_value());
+            }));
+}
+
 TEST(Lines, OfWhatIsNoFile) {
   const TempFolder folder;
   EXPECT_THAT(message_of<UserError>([&] { read_lines(folder / "none"); }),

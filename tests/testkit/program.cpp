@@ -26,6 +26,7 @@ ProgramResult run_program(const std::vector<std::string>& arguments, std::string
   const TempFolder folder;
   const auto in = folder.write("in", input), out = folder / "out", err = folder / "err";
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments)
     pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
