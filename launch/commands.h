@@ -5,7 +5,9 @@
 /// Every subcommand, each made in its own file.
 namespace octavo {
 
+Command average_command();
 Command evaluate_command();
+Command inspect_command();
 Command score_command();
 Command settings_command();
 Command translate_command();
