@@ -164,6 +164,7 @@ PairCounts encode_pairs(const TextPair& files, const SubwordPair& subwords,
   PairReader reader(files);
   CorpusWriter writer(corpus, columns(subwords, settings.keep_text));
   std::vector<Share> shares;
+  shares.reserve(static_cast<std::size_t>(settings.threads));
   for (int t = 0; t < settings.threads; ++t) shares.emplace_back(subwords);
   const Context ctx(Device::cpu, settings.threads, 0);
   PairCounts counts;

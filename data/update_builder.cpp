@@ -60,20 +60,23 @@ UpdateBuilder::UpdateBuilder(const TrainingData& data, const UpdateSettings& set
       source_(make_side("source", *data.source)),
       target_(make_side("target", *data.target)) {
   expect(settings.rank >= 0 && settings.rank < settings.ranks, "UpdateBuilder: no such rank");
-  start_epoch(cursor_.epoch);
+  start_epoch();
   settle_cursor();
 }
 
-void UpdateBuilder::start_epoch(std::int64_t epoch) {
+void UpdateBuilder::start_epoch() {
   std::vector<CorpusShare> shares;
   for (std::size_t c = 0; c < data_.corpora.size(); ++c)
     shares.push_back({.sentences = data_.corpora[c]->rows(), .weight = data_.weights[c]});
-  plan_.emplace(
-      EpochPlan::Settings{
-          .seed = settings_.seed, .epoch = epoch, .tokens_per_update = settings_.tokens_per_update},
-      shares, [this](const EpochPlan& plan, std::int64_t first, std::span<std::int32_t> lengths) {
-        target_lengths(plan, first, lengths);
-      });
+  plan_.emplace(EpochPlan::Settings{.seed = settings_.seed,
+                                    .epoch = cursor_.epoch,
+                                    .tokens_per_update = settings_.tokens_per_update,
+                                    .first_update = cursor_.update,
+                                    .first_draw = cursor_.draw},
+                shares,
+                [this](const EpochPlan& plan, std::int64_t first, std::span<std::int32_t> lengths) {
+                  target_lengths(plan, first, lengths);
+                });
 }
 
 void UpdateBuilder::target_lengths(const EpochPlan& plan, std::int64_t first,
@@ -147,8 +150,8 @@ void UpdateBuilder::fill(const MicroBatch& micro, HostBatch& batch) const {
 /// Goes on to the next epoch if this one has no update at the cursor.
 void UpdateBuilder::settle_cursor() {
   if (plan_->has(cursor_.update)) return;
-  cursor_ = {.epoch = cursor_.epoch + 1, .update = 0};
-  start_epoch(cursor_.epoch);
+  cursor_ = {.epoch = cursor_.epoch + 1};
+  start_epoch();
 }
 
 void UpdateBuilder::build(UpdateBatches& out) {
@@ -167,6 +170,7 @@ void UpdateBuilder::build(UpdateBatches& out) {
   out.target_tokens = static_cast<std::int64_t>(target_.ids.size());
   out.cursor = cursor_;
   ++cursor_.update;
+  cursor_.draw = draws.end;
   settle_cursor();
   out.next = cursor_;
 }

@@ -35,10 +35,13 @@ struct UpdateSettings {
   BatchLimits limits;
 };
 
-/// A place in training: update `update` of epoch `epoch`, both counted from 0.
+/// A place in training: update `update` of epoch `epoch`, whose first sentence is draw `draw` of
+/// that epoch, all counted from 0. Take it from UpdateBatches::next; only the first is made by
+/// hand.
 struct Cursor {
   std::int64_t epoch = 0;
   std::int64_t update = 0;
+  std::int64_t draw = 0;
   bool operator==(const Cursor&) const = default;
 };
 
@@ -85,7 +88,7 @@ class UpdateBuilder {
     std::vector<std::size_t> begins;                 // [sentences + 1]
   };
   Side make_side(const std::string& name, const Subwords& subwords) const;
-  void start_epoch(std::int64_t epoch);
+  void start_epoch();
   void settle_cursor();
   void read(DrawRange draws, UpdateBatches& out);
   void fill(const MicroBatch& micro, HostBatch& batch) const;

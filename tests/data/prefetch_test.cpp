@@ -25,8 +25,9 @@ TEST(Prefetcher, GivesWhatTheBuilderGives) {
   for (const auto sampling : {std::optional<double>(), std::optional<double>(0.1)}) {
     const TrainingData data = sample().training(sampling);
     for (const std::size_t depth : {1, 2, 5}) {
-      UpdateBuilder builder(data, small_updates(1, 2), {.epoch = 0, .update = 4});
-      Prefetcher prefetcher(data, small_updates(1, 2), {.epoch = 0, .update = 4}, depth);
+      const Cursor start{.epoch = 1, .update = 4, .draw = 100};
+      UpdateBuilder builder(data, small_updates(1, 2), start);
+      Prefetcher prefetcher(data, small_updates(1, 2), start, depth);
       UpdateBatches expected;
       for (int k = 0; k < 40; ++k) {
         builder.build(expected);
