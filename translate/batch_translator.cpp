@@ -8,6 +8,12 @@
 #include "core/token_batch.h"
 
 namespace octavo {
+namespace {
+
+/// A sentence counts as so many tokens at least: its hypotheses have rows of logits, however short.
+constexpr std::int64_t kLeastTokens = 32;
+
+}  // namespace
 
 BatchTranslator::BatchTranslator(const Transformer& model, Settings settings)
     : model_(model), settings_(std::move(settings)) {
@@ -21,7 +27,7 @@ std::int64_t BatchTranslator::limit(std::int64_t source) const {
 }
 
 std::int64_t BatchTranslator::batch_size(std::int64_t longest_source) const {
-  const std::int64_t tokens = std::max(longest_source, limit(longest_source));
+  const std::int64_t tokens = std::max({longest_source, limit(longest_source), kLeastTokens});
   return std::max<std::int64_t>(1, settings_.batch_tokens / tokens);
 }
 

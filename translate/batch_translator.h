@@ -24,8 +24,8 @@ class BatchTranslator {
     SearchRules rules;
     Frame frame;
     std::vector<std::int32_t> never_generated;  ///< PAD, BOS, UNK, ...; not EOS
-    /// A batch has at most this many sentences x longest output, and sentences x longest source;
-    /// one sentence is always allowed.
+    /// A batch has at most this many sentences x longest output, and sentences x longest source,
+    /// neither taken as shorter than 32 tokens; one sentence is always allowed.
     std::int64_t batch_tokens;
   };
   /// `model` must outlive the translator.

@@ -38,6 +38,7 @@ std::vector<std::vector<TextTranslation>> Translator::translate(std::span<const 
                                                                 std::int64_t first_line) {
   sources_.clear();
   std::vector<Line> parts;
+  parts.reserve(lines.size());
   for (const std::string& line : lines) parts.push_back(add(line, first_line++));
   const std::vector<std::vector<Translation>> found = translate_ids_(sources_);
   expect(found.size() == sources_.size(), "Translator: sources and translations don't match");

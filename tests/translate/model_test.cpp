@@ -93,7 +93,7 @@ class RandomModel {
   R within(const WorkMemory& memory, const std::function<R(const Pass&)>& work) const {
     Context ctx(Device::cpu, threads_, memory.scratch);
     Arena arena(memory.activations);
-    const R result = work({.ctx = ctx, .parameters = parameters_, .memory = arena, .random = {}});
+    R result = work({.ctx = ctx, .parameters = parameters_, .memory = arena, .random = {}});
     EXPECT_EQ(arena.used(), 0);
     EXPECT_EQ(ctx.scratch().used(), 0);
     return result;
