@@ -27,8 +27,9 @@ void top_k(Context& ctx, const TopKArgs& in, Tensor log_probabilities, Tensor id
                        .bytes = R * V * static_cast<std::int64_t>(bytes_of(in.logits.dtype())) +
                                 log_probabilities.bytes() + ids.bytes()});
   const ArenaScope arena(ctx.scratch());
-  const Tensor scratch =
-      ctx.scratch().allocate({ctx.threads(), candidate_bytes(in.k, statistics)}, DType::u8);
+  const std::int64_t bytes = statistics == DType::f64 ? TopKBuffers<double>(in.k, V, nullptr).bytes
+                                                      : TopKBuffers<float>(in.k, V, nullptr).bytes;
+  const Tensor scratch = ctx.scratch().allocate({ctx.threads(), bytes}, DType::u8);
   dispatch(ctx, in.logits.dtype(),
            [&]<typename T>(auto on) { top_k<T>(on, ctx, in, log_probabilities, ids, scratch); });
 }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "core/dtype.h"
 #include "core/token_batch.h"
 
 namespace octavo {
@@ -22,42 +22,52 @@ struct Candidate {
   }
 };
 
-/// Candidates kept for k results: the more, the more seldom they are sorted out.
-constexpr std::int64_t candidate_capacity(std::int64_t k) {
-  return 2 * k + 256;
+/// Neighbouring pieces whose largest logit is looked at first: enough groups pass unread.
+inline constexpr std::int64_t kPieceGroup = 64;
+
+constexpr std::int64_t piece_groups(std::int64_t vocabulary) {
+  return (vocabulary + kPieceGroup - 1) / kPieceGroup;
 }
 
-/// Bytes of one thread's candidates, in whole cache lines.
-constexpr std::int64_t candidate_bytes(std::int64_t k, DType statistics) {
-  const std::size_t one =
-      statistics == DType::f64 ? sizeof(Candidate<double>) : sizeof(Candidate<float>);
-  return round_up(candidate_capacity(k) * static_cast<std::int64_t>(one), 64);
-}
+/// One thread's scratch for one row.
+template <typename C>
+struct TopKBuffers {
+  Candidate<C>* candidates;  ///< [capacity]
+  C* maxima;                 ///< [groups]: largest logit of each group
+  C* ordered;                ///< [groups]: the same, rearranged
+  std::int64_t capacity, groups, bytes = 0;
+
+  /// Lays the buffers out from `memory` on; with null, only to learn `bytes`.
+  TopKBuffers(std::int64_t k, std::int64_t vocabulary, std::byte* memory)
+      : capacity(2 * k + 256), groups(piece_groups(vocabulary)) {
+    const auto take = [&]<typename T>(T*& to, std::int64_t n) {
+      to = memory == nullptr ? nullptr : reinterpret_cast<T*>(memory + bytes);
+      bytes += round_up(n * static_cast<std::int64_t>(sizeof(T)), 64);
+    };
+    take(candidates, capacity);
+    take(maxima, groups);
+    take(ordered, groups);
+  }
+};
 
 /// The k best of the pieces offered so far, and some that were among them once. Pieces come in
 /// ascending order of id.
 template <typename C>
 class CandidateList {
  public:
-  CandidateList(Candidate<C>* memory, std::int64_t k, std::span<const std::int32_t> banned)
-      : list_(memory), k_(k), banned_(banned) {}
-
-  /// Pieces at or below this logit can't be among the k best: of two alike the lower id wins.
-  /// Meaningless before full().
-  C threshold() const { return threshold_; }
-  /// Whether k pieces are known, so that threshold() holds.
-  bool full() const { return full_; }
+  CandidateList(const TopKBuffers<C>& buffers, std::int64_t k, std::span<const std::int32_t> banned)
+      : list_(buffers.candidates), capacity_(buffers.capacity), k_(k), banned_(banned) {}
 
   void offer(C logit, std::int64_t id) {
     const auto piece = static_cast<std::int32_t>(id);
     if (std::isnan(logit)) return;  // has no place in an order; the sum over the row will tell
-    if (full_ && !(logit > threshold_)) return;
+    if (full_ && !(logit > threshold_)) return;  // of two alike the lower id wins, and came first
     if (std::find(banned_.begin(), banned_.end(), piece) != banned_.end()) return;
     list_[size_++] = {.logit = logit, .id = piece};
-    if (size_ == candidate_capacity(k_)) keep_best();
+    if (size_ == capacity_) keep_best();
   }
 
-  /// The k best in order.
+  /// The k best in order; at least k must have been offered.
   std::span<const Candidate<C>> sorted() {
     std::partial_sort(list_, list_ + k_, list_ + size_);
     return {list_, static_cast<std::size_t>(k_)};
@@ -72,7 +82,7 @@ class CandidateList {
   }
 
   Candidate<C>* list_;
-  std::int64_t k_, size_ = 0;
+  std::int64_t capacity_, k_, size_ = 0;
   std::span<const std::int32_t> banned_;
   C threshold_ = 0;
   bool full_ = false;

@@ -2,7 +2,9 @@
 #define HWY_TARGET_INCLUDE "model/ops/top_k_cpu.cpp"
 #include "hwy/foreach_target.h"
 // after foreach_target
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "model/ops/simd-inl.h"
@@ -13,31 +15,51 @@ HWY_BEFORE_NAMESPACE();
 namespace octavo::HWY_NAMESPACE {
 namespace {
 
-// Vectors looked at together: their largest tells whether any element is worth a look.
-constexpr std::int64_t kGroup = 4;
-
-/// Offers a row's pieces and returns the largest logit.
+/// Writes the largest logit of every group and returns the largest of all.
 template <class D, typename T, typename C>
-HWY_INLINE C collect(D d, const T* row, std::int64_t V, CandidateList<C>& candidates) {
-  const std::int64_t L = lanes(d), group = kGroup * L;
-  auto largest = broadcast(d, -std::numeric_limits<double>::infinity());
-  std::int64_t v = 0;
-  for (; v + group <= V; v += group) {
-    const auto v0 = load(d, row + v), v1 = load(d, row + v + L);
-    const auto v2 = load(d, row + v + 2 * L), v3 = load(d, row + v + 3 * L);
-    const auto best = hn::Max(hn::Max(v0, v1), hn::Max(v2, v3));
-    largest = hn::Max(largest, best);
-    if (candidates.full() && hn::AllFalse(d, hn::Gt(best, hn::Set(d, candidates.threshold())))) {
-      continue;
+HWY_INLINE C find_maxima(D d, const T* row, std::int64_t V, const TopKBuffers<C>& buffers) {
+  C largest = -std::numeric_limits<C>::infinity();
+  for (std::int64_t g = 0; g < buffers.groups; ++g) {
+    const T* first = row + g * kPieceGroup;
+    const std::int64_t n = std::min(kPieceGroup, V - g * kPieceGroup);
+    C best = -std::numeric_limits<C>::infinity();
+    if (n == kPieceGroup) {
+      auto v = load(d, first);
+      for (std::int64_t i = lanes(d); i < kPieceGroup; i += lanes(d)) {
+        v = hn::Max(v, load(d, first + i));
+      }
+      best = max_of_lanes(d, v);
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) best = std::max(best, static_cast<C>(first[i]));
     }
-    for (std::int64_t i = v; i < v + group; ++i) candidates.offer(static_cast<C>(row[i]), i);
+    if (std::isnan(best)) throw InternalError("top_k: a logit is not a number");
+    buffers.maxima[g] = best;
+    largest = std::max(largest, best);
   }
-  C result = max_of_lanes(d, largest);
-  for (; v < V; ++v) {
-    result = std::max(result, static_cast<C>(row[v]));
-    candidates.offer(static_cast<C>(row[v]), v);
+  return largest;
+}
+
+/// A logit that `wanted` pieces reach, because as many groups do.
+template <typename C>
+C threshold_of(std::int64_t wanted, const TopKBuffers<C>& buffers) {
+  if (wanted > buffers.groups) return -std::numeric_limits<C>::infinity();
+  std::copy_n(buffers.maxima, buffers.groups, buffers.ordered);
+  std::nth_element(buffers.ordered, buffers.ordered + wanted - 1, buffers.ordered + buffers.groups,
+                   std::greater<C>());
+  return buffers.ordered[wanted - 1];
+}
+
+/// Offers every piece at or above the threshold, and few others.
+template <typename T, typename C>
+void offer_pieces(const T* row, std::int64_t V, C threshold, const TopKBuffers<C>& buffers,
+                  CandidateList<C>& candidates) {
+  for (std::int64_t g = 0; g < buffers.groups; ++g) {
+    if (buffers.maxima[g] < threshold) continue;
+    const std::int64_t end = std::min(V, (g + 1) * kPieceGroup);
+    for (std::int64_t v = g * kPieceGroup; v < end; ++v) {
+      if (static_cast<C>(row[v]) >= threshold) candidates.offer(static_cast<C>(row[v]), v);
+    }
   }
-  return result;
 }
 
 /// Sum over the row of exp(logit - largest).
@@ -62,10 +84,13 @@ void top_k_rows(const TopKArgs& in, std::int64_t begin, std::int64_t end,
                 const Tensor& log_probabilities, const Tensor& ids, const Tensor& memory) {
   using C = ComputeType<T>;
   const VectorTag<T> d;
+  const TopKBuffers<C> buffers(in.k, in.vocabulary, static_cast<std::byte*>(memory.raw()));
   for (std::int64_t r = begin; r < end; ++r) {
     const T* row = in.logits.data<T>() + r * in.logits.row_stride();
-    CandidateList<C> candidates(reinterpret_cast<Candidate<C>*>(memory.raw()), in.k, in.banned);
-    const C largest = collect(d, row, in.vocabulary, candidates);
+    CandidateList<C> candidates(buffers, in.k, in.banned);
+    const C largest = find_maxima(d, row, in.vocabulary, buffers);
+    const C threshold = threshold_of(in.k + static_cast<std::int64_t>(in.banned.size()), buffers);
+    offer_pieces(row, in.vocabulary, threshold, buffers, candidates);
     const C log_sum = std::log(sum_of_exponentials(d, row, in.vocabulary, largest));
     if (!std::isfinite(log_sum)) throw InternalError("top_k: a logit is not a number, or infinite");
     C* to = log_probabilities.data<C>() + r * in.k;

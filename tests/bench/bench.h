@@ -21,6 +21,9 @@ void report_bytes(benchmark::State& state, std::int64_t bytes);
 /// items_per_second = FLOP/s.
 void report_flops(benchmark::State& state, std::int64_t flops);
 
+/// FLOP/s of float32 multiply-adds in registers, on all threads, measured once.
+double multiply_add_peak();
+
 /// Bytes per second, read and written, of a copy far larger than the caches.
 double copy_bandwidth();
 
