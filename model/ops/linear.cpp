@@ -12,9 +12,6 @@ void multiply(OnCpu, Context& ctx, const Product& product, const ProductOperands
 
 namespace {
 
-// From this many rows on, copying the weight into the library's layout costs less than it brings.
-constexpr std::int64_t kRepackRows = 256;
-
 std::int64_t bytes_of_matrix(std::int64_t rows, std::int64_t columns, DType type) {
   return rows * columns * static_cast<std::int64_t>(bytes_of(type));
 }
@@ -32,8 +29,7 @@ Product forward_product(const LinearArgs& in, const Tensor& y) {
           .b_row = 1,
           .b_column = in.weight.row_stride(),
           .c_row = y.row_stride(),
-          .bias = in.bias.present(),
-          .repack = N >= kRepackRows};
+          .bias = in.bias.present()};
 }
 
 // dy [N, O] times weight.
@@ -49,8 +45,7 @@ Product dx_product(const LinearArgs& in, const Tensor& dy, const LinearGradients
           .b_row = in.weight.row_stride(),
           .b_column = 1,
           .c_row = out.dx.row_stride(),
-          .accumulate = out.add_to_dx,
-          .repack = N >= kRepackRows};
+          .accumulate = out.add_to_dx};
 }
 
 // dy^T [O, N] times x, added to dweight.

@@ -6,6 +6,7 @@
 
 #include "core/token_batch.h"
 #include "model/ops/column_sums.h"
+#include "model/ops/product_cpu.h"
 #include "oneapi/dnnl/dnnl.h"
 #include "tests/testkit/gradient.h"
 #include "tests/testkit/instruction_sets.h"
@@ -22,9 +23,9 @@ struct Shape {
   std::int64_t N, O, I;
 };
 // Nothing, one, primes, multiples of vectors, enough rows for the packed weight.
-const std::vector<Shape> kShapes = {{0, 3, 2},    {1, 1, 1},    {2, 0, 3},     {3, 2, 0},
-                                    {1, 17, 5},   {7, 13, 11},  {64, 48, 32},  {31, 1, 37},
-                                    {257, 19, 8}, {300, 67, 1}, {320, 96, 128}};
+const std::vector<Shape> kShapes = {{0, 3, 2},    {1, 1, 1},    {2, 0, 3},      {3, 2, 0},
+                                    {1, 17, 5},   {7, 13, 11},  {64, 48, 32},   {31, 1, 37},
+                                    {257, 19, 8}, {300, 67, 1}, {320, 96, 128}, {257, 131, 61}};
 
 struct Problem {
   TestTensor x, weight, bias, dy, dx, dweight, dbias;
@@ -72,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(All, LinearKernel, ::testing::Values(DType::f32, DType:
 
 TEST_P(LinearKernel, AgreesWithReferenceAtEveryShape) {
   const DType type = GetParam();
-  for (const int threads : {1, 2}) {
+  for (const int threads : {1, 2, 5}) {
     Context ctx(Device::cpu, threads, kScratch);
     for (const Shape& s : kShapes) {
       for (const bool add : {false, true}) {
@@ -160,6 +161,27 @@ TEST(LinearGradient, AgreesWithCentralDifferences) {
                   loss, {{"x", p.x, p.dx}, {"weight", p.weight, dweight}, {"bias", p.bias, dbias}},
                   1e-9));
   }
+}
+
+TEST(Linear, TilesCoverTheProductWithAtMostOnePerThread) {
+  for (const int threads : {1, 2, 3, 7, 16}) {
+    for (const std::int64_t m : {1, 15, 64, 100, 1536, 5000}) {
+      for (const std::int64_t n : {1, 40, 256, 8000}) {
+        const TileGrid grid = choose_tiles(m, n, 256, threads);
+        ASSERT_TRUE(1 <= grid.rows && grid.rows <= m && 1 <= grid.columns && grid.columns <= n);
+        const std::int64_t down = (m + grid.rows - 1) / grid.rows;
+        const std::int64_t across = (n + grid.columns - 1) / grid.columns;
+        EXPECT_LE(down * across, threads) << m << "x" << n;
+        if (m * n > 1000000) {
+          EXPECT_GE(2 * down * across, threads) << m << "x" << n;
+        }
+      }
+    }
+  }
+  const TileGrid tall = choose_tiles(4096, 256, 256, 2), wide = choose_tiles(64, 8000, 256, 2);
+  EXPECT_EQ(tall.rows, 2048);
+  EXPECT_EQ(wide.columns, 4000);
+  EXPECT_EQ(choose_tiles(8, 64, 64, 2).columns, 64) << "too small to share";
 }
 
 TEST(Linear, PlanMeasuresTheScratchThatTheRunNeeds) {
