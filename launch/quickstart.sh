@@ -54,7 +54,7 @@ build() {
 # (In a session of its own it does not get a terminal's Ctrl-C as well: mpirun takes two for a kill.)
 train() {
   local stopped='' status=0
-  setsid launch/train.sh "$config" --set "trainer.max_minutes=$minutes" &
+  OCTAVO=$PWD/$octavo setsid launch/train.sh "$config" --set "trainer.max_minutes=$minutes" &
   local child=$!
   trap 'stopped=yes; kill -TERM "$child" 2>/dev/null || true' INT TERM HUP
   wait "$child" || status=$?
