@@ -15,10 +15,10 @@ struct CommConfig {
   template <typename Visitor>
   void describe(Visitor& v) {
     v.setting("timeout_seconds", timeout_seconds,
-              "a rank that waits longer than this for its peers ends the run", v.between(1, 86400));
+              "a rank that waits longer than this for its peers ends the run", v.closed(1, 86400));
     v.setting("bucket_megabytes", bucket_megabytes,
               "gradients (10^6 bytes) summed over ranks at a time while backward goes on",
-              v.between(0.001, 4096));
+              v.closed(0.001, 4096));
   }
 };
 

@@ -79,13 +79,13 @@ const TokenBatch& HostBatch::finish() {
 
 namespace {
 
-PackedTokens planned_side(std::int64_t sentences, std::int64_t length) {
-  const std::int64_t tokens = sentences * length, rows = round_up(tokens, kRowMultiple);
+PackedTokens planned_side(std::int64_t sentences, std::int64_t tokens, std::int64_t longest) {
+  const std::int64_t rows = round_up(tokens, kRowMultiple);
   return {.tokens = tokens,
           .rows = rows,
           .sentences = sentences,
-          .longest = length,
-          .sum_squares = tokens * length,
+          .longest = longest,
+          .sum_squares = tokens * longest,
           .ids = Tensor(nullptr, {rows}, DType::i32),
           .positions = Tensor(nullptr, {rows}, DType::i32),
           .ordinals = Tensor(nullptr, {rows}, DType::i64),
@@ -96,10 +96,19 @@ PackedTokens planned_side(std::int64_t sentences, std::int64_t length) {
 
 TokenBatch planned_batch(std::int64_t sentences, std::int64_t source_length,
                          std::int64_t target_length) {
-  TokenBatch batch{.source = planned_side(sentences, source_length),
-                   .target = planned_side(sentences, target_length),
+  return planned_batch({.sentences = sentences,
+                        .source_tokens = sentences * source_length,
+                        .target_tokens = sentences * target_length,
+                        .source_longest = source_length,
+                        .target_longest = target_length});
+}
+
+TokenBatch planned_batch(const BatchBounds& b) {
+  TokenBatch batch{.source = planned_side(b.sentences, b.source_tokens, b.source_longest),
+                   .target = planned_side(b.sentences, b.target_tokens, b.target_longest),
                    .labels = {},
-                   .sum_products = sentences * source_length * target_length};
+                   .sum_products = std::min(b.source_tokens * b.target_longest,
+                                            b.target_tokens * b.source_longest)};
   batch.labels = Tensor(nullptr, {batch.target.rows}, DType::i32);
   return batch;
 }

@@ -84,4 +84,13 @@ class HostBatch {
 TokenBatch planned_batch(std::int64_t sentences, std::int64_t source_length,
                          std::int64_t target_length);
 
+/// The same for the largest batch under limits: so many sentences and tokens of either side, none
+/// longer than the longest.
+struct BatchBounds {
+  std::int64_t sentences;
+  std::int64_t source_tokens, target_tokens;
+  std::int64_t source_longest, target_longest;
+};
+TokenBatch planned_batch(const BatchBounds& bounds);
+
 }  // namespace octavo

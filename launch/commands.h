@@ -8,8 +8,10 @@ namespace octavo {
 Command average_command();
 Command evaluate_command();
 Command inspect_command();
+Command prepare_command();
 Command score_command();
 Command settings_command();
+Command train_command();
 Command translate_command();
 
 }  // namespace octavo

@@ -1,0 +1,46 @@
+#include "configs/experiment.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace octavo {
+
+Experiment read_experiment(const std::filesystem::path& file,
+                           std::span<const std::string> overrides) {
+  Experiment experiment;
+  read_settings(experiment, file, overrides);
+  experiment.model.check();
+  if (experiment.data.max_length > experiment.model.max_positions) {
+    throw UserError(fmt::format(
+        "{}: data.max_length is {}, but model.max_positions only {}: a longer sentence would have "
+        "no positions. Raise the one or lower the other",
+        file.string(), experiment.data.max_length, experiment.model.max_positions));
+  }
+  const ValidationConfig& validation = experiment.trainer.validation;
+  if ((validation.every_updates || validation.every_minutes) && !experiment.data.dev.given()) {
+    throw UserError(fmt::format(
+        "{}: trainer.validation is on, but data.dev names no text. Give data.dev.source and "
+        "data.dev.target, or leave every_updates and every_minutes out",
+        file.string()));
+  }
+  return experiment;
+}
+
+void check_resumable(const Experiment& now, const std::string& saved_yaml,
+                     const std::filesystem::path& checkpoint) {
+  Experiment before;
+  read_settings(before, parse_config(saved_yaml, (checkpoint / "settings.yaml").string()));
+  const std::vector<FlatSetting> old_values = flatten(before), new_values = flatten(now);
+  std::string list;
+  for (const SettingDifference& d : fixed_differences(old_values, new_values)) {
+    list += fmt::format("\n  {} was {}, is {}", d.key, d.before, d.now);
+  }
+  if (list.empty()) return;
+  throw UserError(fmt::format(
+      "{} was made with other settings, so this run can't go on from it:{}\nPut them back, or "
+      "give another trainer.output; trainer.init_from starts a new run with its weights",
+      checkpoint.string(), list));
+}
+
+}  // namespace octavo

@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/group.h"
+#include "comm/signals.h"
+#include "configs/experiment.h"
+#include "core/log.h"
+#include "launch/commands.h"
+#include "trainer/checkpoint.h"
+#include "trainer/run_folder.h"
+#include "trainer/run_observer.h"
+#include "trainer/trainer.h"
+#include "trainer/translation_task.h"
+
+namespace octavo {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TrainOptions {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string progress;
+  int threads = 0;
+};
+
+/// Threads of this rank: what was asked for, else its share of the host's processors.
+int threads_per_rank(int asked, int ranks_on_host) {
+  if (asked > 0) return asked;
+  const auto processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return std::max(1, processors / ranks_on_host);
+}
+
+int count_ranks_on_host(Group& group) {
+  // The rank with local number 0 stands for its host; with equal hosts this is exact.
+  const std::int64_t hosts = group.sum(std::int64_t{group.local_rank() == 0 ? 1 : 0});
+  return static_cast<int>((group.size() + hosts - 1) / hosts);
+}
+
+RunFiles run_files(const Experiment& experiment, const PreparedData& data) {
+  RunFiles files;
+  files.texts["settings.yaml"] = resolved_yaml(experiment);
+  for (const fs::directory_entry& entry : fs::directory_iterator(experiment.data.prepared)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".model" || extension == ".vocab") {
+      files.texts[entry.path().filename().string()] = read_file(entry.path());
+    }
+  }
+  files.hashes["vocabulary.source"] = data.subwords.source->vocabulary().hash();
+  files.hashes["vocabulary.target"] = data.subwords.target->vocabulary().hash();
+  for (std::size_t i = 0; i < data.train.size(); ++i) {
+    files.hashes[fmt::format("data.train[{}]", i)] = data.train[i].content_hash();
+  }
+  return files;
+}
+
+/// The settings of the newest checkpoint must agree, and the run's folder gets a copy of ours.
+void open_run(const Experiment& experiment) {
+  const fs::path run = experiment.trainer.output;
+  std::error_code failed;
+  fs::create_directories(run, failed);
+  if (failed) {
+    throw UserError(system_reason("trainer.output: " + run.string(), failed.value()));
+  }
+  const std::vector<StepCheckpoint> there = list_checkpoints(run);
+  if (!there.empty()) {
+    const fs::path& newest = there.back().path;
+    check_resumable(experiment, Checkpoint(newest).text(kSettingsFile), newest);
+  }
+  write_file(run / "resolved.yaml", resolved_yaml(experiment));
+}
+
+void train_on(Group& group, const TrainOptions& options, const StopSignals& signals) {
+  const Experiment experiment = read_experiment(options.config, options.overrides);
+  group.set_time_limit(experiment.comm.timeout_seconds);
+  const int ranks_on_host = count_ranks_on_host(group);
+  const int threads = threads_per_rank(options.threads, ranks_on_host);
+  if (group.rank() == 0) open_run(experiment);
+  group.barrier();
+  TranslationTask task({.data = experiment.data,
+                        .model = experiment.model,
+                        .trainer = experiment.trainer,
+                        .search = experiment.translate,
+                        .bleu = experiment.bleu,
+                        .threads = threads},
+                       group);
+  RunObserver observer({.run = experiment.trainer.output,
+                        .live = options.progress == "live",
+                        .report_every = experiment.trainer.report_every,
+                        .max_updates = experiment.trainer.max_updates,
+                        .max_minutes = experiment.trainer.max_minutes,
+                        .ranks = group.size(),
+                        .threads = threads});
+  Trainer trainer({.config = experiment.trainer,
+                   .bucket_bytes = experiment.comm.bucket_bytes(),
+                   .model_width = experiment.model.width,
+                   .files = run_files(experiment, task.data()),
+                   .threads = threads,
+                   .ranks_on_host = ranks_on_host},
+                  task, group, signals, observer);
+  const TrainingEnd end = trainer.run();
+  if (group.rank() == 0) observer.ended(end, trainer.state());
+}
+
+int train(const TrainOptions& options) {
+  StopSignals signals;
+  const std::unique_ptr<Group> group = join_ranks();
+  set_up_log(group->rank());
+  signals.arm();
+  run_together(*group, [&] { train_on(*group, options, signals); });
+  return 0;
+}
+
+}  // namespace
+
+Command train_command() {
+  auto options = std::make_shared<TrainOptions>();
+  Command c;
+  c.name = "train";
+  c.summary = "train a model; launch/train.sh starts it on many ranks";
+  c.usage = "CONFIG [options]";
+  c.options.add_options()  //
+      ("config", po::value(&options->config)->required()->value_name("CONFIG"),
+       "experiment, e.g. configs/quickstart-en-de.yaml")  //
+      ("set", po::value(&options->overrides)->composing()->value_name("KEY=VALUE"),
+       "overrides a setting, e.g. trainer.max_updates=1000; may be repeated")  //
+      ("progress", po::value(&options->progress)->default_value("auto")->value_name("HOW"),
+       "live: one line that is redrawn; plain: lines; auto: live on a terminal")  //
+      ("threads", po::value(&options->threads)->default_value(0)->value_name("N"),
+       "threads of each rank; 0: its share of the processors");
+  c.positional.add("config", 1);
+  c.more_help = [] { return format_help(list_settings<Experiment>()); };
+  c.run = [options](const po::variables_map&) {
+    if (options->progress == "auto") options->progress = isatty(2) != 0 ? "live" : "plain";
+    if (options->progress != "live" && options->progress != "plain") {
+      throw UserError(
+          fmt::format("--progress is '{}'; it must be live, plain or auto", options->progress));
+    }
+    return train(*options);
+  };
+  return c;
+}
+
+}  // namespace octavo

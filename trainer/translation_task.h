@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/group.h"
+#include "data/config.h"
+#include "data/prefetch.h"
+#include "data/prepared.h"
+#include "eval/bleu.h"
+#include "model/transformer.h"
+#include "trainer/config.h"
+#include "trainer/task.h"
+#include "trainer/translation_validation.h"
+#include "translate/config.h"
+
+namespace octavo {
+
+/// Training a Transformer on sentence pairs.
+class TranslationTask final : public Task {
+ public:
+  struct Setup {
+    const DataConfig& data;
+    const ModelConfig& model;
+    const TrainerConfig& trainer;
+    const SearchConfig& search;
+    const BleuSettings& bleu;
+    int threads;
+  };
+  /// Opens the prepared data. `group` must outlive the task.
+  /// @throws UserError  it was not prepared with these settings; model and vocabulary don't match.
+  TranslationTask(const Setup& setup, Group& group);
+
+  const PreparedData& data() const { return data_; }
+
+  const ParameterTable& parameter_table() const override { return model_.table(); }
+  void start(const Start& start) override;
+  const UpdateWork& next() override;
+  void run(const Pass& pass, std::int64_t i, double scale, Tensor sums,
+           const GroupDone& done) override;
+  std::string name_sentences() const override;
+  void plan(const Pass& pass, std::int64_t max_tokens) override;
+  std::int64_t smallest_max_tokens() const override;
+  ValidationResult validate(const Parameters& parameters) override;
+  std::int64_t validation_bytes(bool own_weights) const override;
+
+ private:
+  BatchLimits limits(std::int64_t max_tokens) const;
+
+  DataConfig data_config_;
+  TrainerConfig config_;
+  Group& group_;
+  PreparedData data_;
+  Transformer model_;
+  Transformer::Saved saved_;
+  std::unique_ptr<Prefetcher> prefetcher_;
+  UpdateWork work_;
+  const UpdateBatches* batches_ = nullptr;
+  std::unique_ptr<TranslationValidation> validation_;  ///< null without data.dev
+};
+
+}  // namespace octavo
