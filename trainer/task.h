@@ -12,9 +12,10 @@ namespace octavo {
 
 /// One update as one rank sees it.
 struct UpdateWork {
-  std::int64_t epoch = 0;            ///< from 0
-  std::int64_t update_in_epoch = 0;  ///< from 0
-  std::int64_t micro_batches = 0;    ///< of this rank; may be none
+  std::int64_t epoch = 0;          ///< from 0
+  std::int64_t next_epoch = 0;     ///< where to go on after it
+  std::int64_t next_update = 0;    ///< of that epoch, from 0
+  std::int64_t micro_batches = 0;  ///< of this rank; may be none
   // Of the whole update, over all ranks:
   std::int64_t units = 0;  ///< what the loss is divided by: target tokens, EOS counted
   std::int64_t source_tokens = 0, target_tokens = 0;

@@ -112,8 +112,8 @@ StepReport Trainer::step(const UpdateWork& work) {
                      collective.exposed_seconds};
   stop_ = reduce_control(group_, values, signals_.requested());
   ++state_.update;
-  state_.epoch = work.epoch;
-  state_.epoch_update = work.update_in_epoch + 1;
+  state_.epoch = work.next_epoch;
+  state_.epoch_update = work.next_update;
   state_.optimizer_count = optimizer_.count();
   state_.source_tokens += work.source_tokens;
   state_.target_tokens += work.target_tokens;

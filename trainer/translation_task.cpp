@@ -19,9 +19,10 @@ TranslationTask::TranslationTask(const Setup& setup, Group& group)
   if (data_.dev && (validation.every_updates || validation.every_minutes)) {
     validation_ = std::make_unique<TranslationValidation>(
         TranslationValidation::Setup{.model = model_,
-                                     .source_eos = data_.subwords.source->vocabulary().eos(),
-                                     .target_subwords = *data_.subwords.target,
+                                     .source = *data_.subwords.source,
+                                     .target = *data_.subwords.target,
                                      .dev = *data_.dev,
+                                     .max_length = setup.data.max_length,
                                      .trainer = setup.trainer,
                                      .search = setup.search,
                                      .bleu = setup.bleu,
@@ -45,34 +46,49 @@ std::int64_t TranslationTask::smallest_max_tokens() const {
   return round_up(data_config_.max_length, kRowMultiple);
 }
 
+TrainingData TranslationTask::training_data() const {
+  TrainingData data{.corpora = {},
+                    .weights = {},
+                    .source = data_.subwords.source.get(),
+                    .target = data_.subwords.target.get(),
+                    .sample = data_config_.subwords.sample,
+                    .max_length = data_config_.max_length};
+  for (std::size_t i = 0; i < data_.train.size(); ++i) {
+    data.corpora.push_back(&data_.train[i]);
+    data.weights.push_back(data_config_.train[i].weight);
+  }
+  return data;
+}
+
 void TranslationTask::start(const Start& start) {
+  const UpdateSettings settings{.seed = static_cast<std::uint64_t>(config_.seed),
+                                .tokens_per_update = config_.tokens_per_update,
+                                .rank = group_.rank(),
+                                .ranks = group_.size(),
+                                .limits = limits(start.max_tokens)};
   prefetcher_ = std::make_unique<Prefetcher>(
-      Prefetcher::Setup{.data = data_,
-                        .sample = data_config_.subwords.sample,
-                        .seed = static_cast<std::uint64_t>(config_.seed),
-                        .tokens_per_update = config_.tokens_per_update,
-                        .rank = group_.rank(),
-                        .ranks = group_.size(),
-                        .limits = limits(start.max_tokens)},
-      Cursor{.epoch = start.epoch, .update = start.update_in_epoch});
+      training_data(), settings, Cursor{.epoch = start.epoch, .update = start.update_in_epoch});
 }
 
 const UpdateWork& TranslationTask::next() {
   batches_ = &prefetcher_->next();
-  work_ = {.epoch = batches_->epoch,
-           .update_in_epoch = batches_->update,
-           .micro_batches = static_cast<std::int64_t>(batches_->batches.size()),
+  const double waited = prefetcher_->waited().count();
+  work_ = {.epoch = batches_->cursor.epoch,
+           .next_epoch = batches_->next.epoch,
+           .next_update = batches_->next.update,
+           .micro_batches = static_cast<std::int64_t>(batches_->micro_batches().size()),
            .units = batches_->target_tokens,
            .source_tokens = batches_->source_tokens,
            .target_tokens = batches_->target_tokens,
            .sentences = batches_->sentences,
-           .wait_seconds = batches_->wait_seconds};
+           .wait_seconds = waited - waited_};
+  waited_ = waited;
   return work_;
 }
 
 void TranslationTask::run(const Pass& pass, std::int64_t i, double scale, Tensor sums,
                           const GroupDone& done) {
-  const TokenBatch& batch = batches_->batches[static_cast<std::size_t>(i)].batch();
+  const TokenBatch& batch = batches_->micro_batches()[static_cast<std::size_t>(i)].batch();
   const Transformer::LossOptions options{.label_smoothing = config_.label_smoothing,
                                          .gradient_scale = scale,
                                          .recompute = config_.recompute};
@@ -81,7 +97,14 @@ void TranslationTask::run(const Pass& pass, std::int64_t i, double scale, Tensor
 }
 
 std::string TranslationTask::name_sentences() const {
-  return batches_->names();
+  constexpr std::size_t kNamed = 3;
+  const TrainingData data = training_data();
+  const std::vector<SentenceRef>& all = batches_->references;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(kNamed, all.size()); ++i) {
+    names += (i > 0 ? ", " : "") + describe_sentence(data, all[i]);
+  }
+  return all.size() <= kNamed ? names : fmt::format("{} and {} more", names, all.size() - kNamed);
 }
 
 void TranslationTask::plan(const Pass& pass, std::int64_t max_tokens) {

@@ -47,6 +47,7 @@ class TranslationTask final : public Task {
 
  private:
   BatchLimits limits(std::int64_t max_tokens) const;
+  TrainingData training_data() const;
 
   DataConfig data_config_;
   TrainerConfig config_;
@@ -56,6 +57,7 @@ class TranslationTask final : public Task {
   Transformer::Saved saved_;
   std::unique_ptr<Prefetcher> prefetcher_;
   UpdateWork work_;
+  double waited_ = 0;  ///< seconds, by the prefetcher's account
   const UpdateBatches* batches_ = nullptr;
   std::unique_ptr<TranslationValidation> validation_;  ///< null without data.dev
 };

@@ -10,14 +10,34 @@ namespace octavo {
 
 namespace {
 
-/// Rows of a side in one batch of the loss; one sentence is always allowed.
+/// Rows of either side in one batch of the loss, unless one sentence has more.
 constexpr std::int64_t kLossRows = 4096;
+
+BatchLimits loss_limits(std::int64_t max_length) {
+  const std::int64_t rows = std::max(kLossRows, round_up(max_length, kRowMultiple));
+  return {.source_tokens = rows,
+          .target_tokens = rows,
+          .sentences = rows,
+          .longest = max_length,
+          .sum_squares = rows * max_length};
+}
+
+BatchTranslator make_translator(const TranslationValidation::Setup& setup) {
+  const Vocabulary& target = setup.target.vocabulary();
+  const std::span<const std::int32_t> never = target.never_generated();
+  return {setup.model,
+          {.rules = search_rules(setup.search),
+           .frame = {target.bos(), target.eos()},
+           .never_generated = {never.begin(), never.end()},
+           .batch_tokens = setup.search.batch_tokens}};
+}
 
 }  // namespace
 
 TranslationValidation::TranslationValidation(const Setup& setup, Group& group)
     : model_(setup.model),
-      subwords_(setup.target_subwords),
+      source_(setup.source),
+      target_(setup.target),
       dev_(setup.dev),
       group_(group),
       label_smoothing_(setup.trainer.label_smoothing),
@@ -26,61 +46,27 @@ TranslationValidation::TranslationValidation(const Setup& setup, Group& group)
       bleu_(setup.bleu),
       compute_(dtype_of(setup.trainer.precision)),
       threads_(setup.threads),
-      translator_(model_, {.rules = search_rules(setup.search),
-                           .frame = {subwords_.vocabulary().bos(), subwords_.vocabulary().eos()},
-                           .never_generated = {subwords_.vocabulary().never_generated().begin(),
-                                               subwords_.vocabulary().never_generated().end()},
-                           .batch_tokens = setup.search.batch_tokens}) {
-  take_share(setup.source_eos);
-  memory_ = loss_memory();
+      translator_(make_translator(setup)),
+      max_length_(setup.max_length),
+      share_(held_out_batches(dev_, source_.vocabulary(), target_.vocabulary(), group.rank(),
+                              group.size(), loss_limits(max_length_))),
+      memory_(loss_memory()) {
   if (bleu_sentences_ > 0) memory_ = memory_ | translator_.plan(compute_, threads_);
   ctx_ = std::make_unique<Context>(Device::cpu, threads_, memory_.scratch);
   arena_ = std::make_unique<Arena>(memory_.activations);
 }
 
-void TranslationValidation::take_share(std::int32_t source_eos) {
-  const std::size_t source = dev_.column("source"), target = dev_.column("target");
-  std::vector<std::int64_t> order(static_cast<std::size_t>(dev_.rows()));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    return dev_.length(target, a) < dev_.length(target, b);
-  });
-  for (std::size_t i = static_cast<std::size_t>(group_.rank()); i < order.size();
-       i += static_cast<std::size_t>(group_.size())) {
-    Pair pair{.row = order[i], .source = {}, .target = {}};
-    dev_.append_tokens(source, pair.row, pair.source);
-    dev_.append_tokens(target, pair.row, pair.target);
-    pair.source.push_back(source_eos);
-    pair.target.push_back(subwords_.vocabulary().eos());
-    share_.push_back(std::move(pair));
-  }
-}
-
-std::size_t TranslationValidation::batch_end(std::size_t begin) const {
-  std::size_t source = 0, target = 0, end = begin;
-  for (; end < share_.size(); ++end) {
-    source += share_[end].source.size();
-    target += share_[end].target.size();
-    if (end > begin && std::max(source, target) > static_cast<std::size_t>(kLossRows)) break;
-  }
-  return end;
-}
-
 WorkMemory TranslationValidation::loss_memory() const {
-  std::int64_t source = 1, target = 1;
-  for (const Pair& pair : share_) {
-    source = std::max(source, static_cast<std::int64_t>(pair.source.size()));
-    target = std::max(target, static_cast<std::int64_t>(pair.target.size()));
-  }
+  const BatchLimits limits = loss_limits(max_length_);
   Context plan(Device::plan, threads_, 0);
   const Parameters parameters(model_.table(), plan, compute_, false);
   Arena arena;
   const Pass pass{plan, parameters, arena, {}};
-  const TokenBatch batch = planned_batch({.sentences = static_cast<std::int64_t>(share_.size()),
-                                          .source_tokens = std::max(source, kLossRows),
-                                          .target_tokens = std::max(target, kLossRows),
-                                          .source_longest = source,
-                                          .target_longest = target});
+  const TokenBatch batch = planned_batch({.sentences = limits.sentences / 2,
+                                          .source_tokens = limits.source_tokens,
+                                          .target_tokens = limits.target_tokens,
+                                          .source_longest = max_length_,
+                                          .target_longest = max_length_});
   model_.evaluate(pass, batch, label_smoothing_, Tensor(nullptr, {2}, DType::f64), {});
   return {.activations = arena.high_water(), .scratch = plan.scratch().high_water()};
 }
@@ -94,48 +80,45 @@ ValidationResult TranslationValidation::run(const Parameters& parameters) {
   return result;
 }
 
-void TranslationValidation::add_loss(const Pass& pass, ValidationResult& result) {
+void TranslationValidation::add_loss(const Pass& pass, ValidationResult& result) const {
   double totals[3] = {0, 0, 0};  // loss, -log p, target tokens
   const Tensor sums(totals, {2}, DType::f64);
-  HostBatch batch;
-  for (std::size_t begin = 0; begin < share_.size();) {
-    const std::size_t end = batch_end(begin);
-    batch.clear();
-    for (std::size_t i = begin; i < end; ++i) {
-      batch.add(share_[i].source, share_[i].target, subwords_.vocabulary().bos(), 0, 0);
-      totals[2] += static_cast<double>(share_[i].target.size());
-    }
-    model_.evaluate(pass, batch.finish(), label_smoothing_, sums, {});
-    begin = end;
+  for (const HeldOutBatch& held_out : share_) {
+    const TokenBatch& batch = held_out.batch.batch();
+    model_.evaluate(pass, batch, label_smoothing_, sums, {});
+    totals[2] += static_cast<double>(batch.target.tokens);
   }
   group_.all_reduce_sum(std::span<double>(totals));
   result.loss = totals[0] / totals[2];
   result.nll = totals[1] / totals[2];
 }
 
-void TranslationValidation::add_bleu(const Pass& pass, ValidationResult& result) {
+void TranslationValidation::add_bleu(const Pass& pass, ValidationResult& result) const {
+  const std::size_t source_column = dev_.column("source");
   std::vector<std::vector<std::int32_t>> sources;
   std::vector<std::int64_t> rows;
-  for (const Pair& pair : share_) {
-    if (pair.row >= bleu_sentences_) continue;
-    sources.push_back(pair.source);
-    rows.push_back(pair.row);
+  for (const HeldOutBatch& held_out : share_) {
+    for (const std::int64_t row : held_out.rows) {
+      if (row >= bleu_sentences_) continue;
+      rows.push_back(row);
+      dev_.append_tokens(source_column, row, sources.emplace_back());
+      sources.back().push_back(source_.vocabulary().eos());
+    }
   }
   const std::vector<std::vector<Translation>> found = translator_.translate(pass, sources);
   const std::size_t reference = dev_.column("target_text");
   BleuCounter counter(bleu_);
   for (std::size_t i = 0; i < found.size(); ++i) {
-    counter.add(subwords_.decode(found[i].front().ids), dev_.text(reference, rows[i]));
+    counter.add(target_.decode(found[i].front().ids), dev_.text(reference, rows[i]));
   }
   BleuStatistics statistics = counter.statistics();
   group_.all_reduce_sum(std::span<std::int64_t>(statistics.counts));
   result.bleu = bleu_score(statistics).score;
   result.bleu_signature = bleu_signature(bleu_);
   if (found.empty()) return;
-  // A prime step, so that samples of all lengths come by.
-  const auto i = static_cast<std::size_t>(runs_ * 37) % found.size();
+  const auto i = static_cast<std::size_t>(runs_ * 37) % found.size();  // another one each time
   result.sample_source = dev_.text(dev_.column("source_text"), rows[i]);
-  result.sample_output = subwords_.decode(found[i].front().ids);
+  result.sample_output = target_.decode(found[i].front().ids);
   result.sample_reference = dev_.text(reference, rows[i]);
 }
 

@@ -9,6 +9,7 @@
 #include "core/arena.h"
 #include "core/context.h"
 #include "data/corpus.h"
+#include "data/held_out.h"
 #include "data/subwords.h"
 #include "eval/bleu.h"
 #include "model/transformer.h"
@@ -24,9 +25,10 @@ class TranslationValidation {
  public:
   struct Setup {
     const Transformer& model;
-    std::int32_t source_eos;
-    const Subwords& target_subwords;
-    const Corpus& dev;  ///< must outlive this, like model and subwords
+    const Subwords& source;
+    const Subwords& target;
+    const Corpus& dev;        ///< must outlive this, like model and subwords
+    std::int64_t max_length;  ///< no sentence of dev is longer
     const TrainerConfig& trainer;
     const SearchConfig& search;
     const BleuSettings& bleu;
@@ -42,18 +44,13 @@ class TranslationValidation {
   std::int64_t bytes() const { return memory_.activations + memory_.scratch; }
 
  private:
-  struct Pair {
-    std::int64_t row;                          ///< of dev
-    std::vector<std::int32_t> source, target;  ///< EOS at the end
-  };
-  void take_share(std::int32_t source_eos);
-  void add_loss(const Pass& pass, ValidationResult& result);
-  void add_bleu(const Pass& pass, ValidationResult& result);
+  void add_loss(const Pass& pass, ValidationResult& result) const;
+  void add_bleu(const Pass& pass, ValidationResult& result) const;
   WorkMemory loss_memory() const;
-  std::size_t batch_end(std::size_t begin) const;
 
   const Transformer& model_;
-  const Subwords& subwords_;
+  const Subwords& source_;
+  const Subwords& target_;
   const Corpus& dev_;
   Group& group_;
   double label_smoothing_;
@@ -62,7 +59,8 @@ class TranslationValidation {
   DType compute_;
   int threads_;
   BatchTranslator translator_;
-  std::vector<Pair> share_;  ///< this rank's pairs, by length
+  std::int64_t max_length_;
+  std::vector<HeldOutBatch> share_;  ///< this rank's pairs
   WorkMemory memory_;
   std::unique_ptr<Context> ctx_;
   std::unique_ptr<Arena> arena_;
