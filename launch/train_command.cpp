@@ -93,13 +93,14 @@ void train_on(Group& group, const TrainOptions& options, const StopSignals& sign
                         .bleu = experiment.bleu,
                         .threads = threads},
                        group);
-  RunObserver observer({.run = experiment.trainer.output,
-                        .live = options.progress == "live",
-                        .report_every = experiment.trainer.report_every,
-                        .max_updates = experiment.trainer.max_updates,
-                        .max_minutes = experiment.trainer.max_minutes,
-                        .ranks = group.size(),
-                        .threads = threads});
+  RunObserver observer(
+      {.run = experiment.trainer.output,
+       .style = options.progress == "live" ? ProgressStyle::live : ProgressStyle::plain,
+       .report_every = experiment.trainer.report_every,
+       .max_updates = experiment.trainer.max_updates,
+       .max_minutes = experiment.trainer.max_minutes,
+       .ranks = group.size(),
+       .threads = threads});
   Trainer trainer({.config = experiment.trainer,
                    .bucket_bytes = experiment.comm.bucket_bytes(),
                    .model_width = experiment.model.width,

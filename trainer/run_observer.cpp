@@ -1,44 +1,129 @@
 #include "trainer/run_observer.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace octavo {
+
+namespace {
+
+double gigabytes(std::int64_t bytes) {
+  return static_cast<double>(bytes) / 1e9;
+}
+
+std::string_view in_words(TrainingEnd end) {
+  switch (end) {
+    case TrainingEnd::interrupted:
+      return "stopped as asked; start it again to go on";
+    case TrainingEnd::stopped_early:
+      return "stopped early: validation gets no better";
+    case TrainingEnd::finished:
+      break;
+  }
+  return "finished";
+}
+
+}  // namespace
 
 RunObserver::RunObserver(const Setup& setup) : setup_(setup) {}
 
 void RunObserver::started(const TrainingState& state, const MemoryPlan& plan) {
   spdlog::info(
-      "[trainer] {} ranks x {} threads; memory of a rank: {:.2f} GB planned (parameters {:.2f}, "
-      "optimiser {:.2f}, activations {:.2f}, scratch {:.2f}, validation {:.2f}); micro-batches of "
-      "{} target tokens; update {}",
-      setup_.ranks, setup_.threads, static_cast<double>(plan.total()) / 1e9,
-      static_cast<double>(plan.parameters) / 1e9, static_cast<double>(plan.optimizer) / 1e9,
-      static_cast<double>(plan.activations) / 1e9, static_cast<double>(plan.scratch) / 1e9,
-      static_cast<double>(plan.validation) / 1e9, plan.max_tokens, state.update);
+      "[trainer] {} ranks of {} threads; each takes {:.2f} GB (parameters {:.2f}, optimiser "
+      "{:.2f}, "
+      "activations {:.2f}, scratch {:.2f}, validation {:.2f}) for micro-batches of {} target "
+      "tokens",
+      setup_.ranks, setup_.threads, gigabytes(plan.total()), gigabytes(plan.parameters),
+      gigabytes(plan.optimizer), gigabytes(plan.activations), gigabytes(plan.scratch),
+      gigabytes(plan.validation), plan.max_tokens);
+  metrics_ = std::make_unique<MetricsLog>(setup_.run, state.update);
+  display_ = std::make_unique<ProgressDisplay>(setup_.style);
 }
 
-void RunObserver::stepped(const StepReport& r, const TrainingState& state) {
-  if (r.update % setup_.report_every != 0) return;
-  spdlog::info(
-      "[trainer] update {} epoch {} loss {:.4f} nll {:.4f} rate {:.3g} norm {:.3f} tokens/s {:.0f} "
-      "{:.0f} wait {:.1f}% {:.1f}% seconds {:.1f}",
-      r.update, r.epoch + 1, r.loss, r.nll, r.rate, r.norm,
-      static_cast<double>(r.source_tokens) / r.seconds,
-      static_cast<double>(r.target_tokens) / r.seconds, 100 * r.data_seconds / r.seconds,
-      100 * r.collective_seconds / r.seconds, state.seconds);
+void RunObserver::add(const StepReport& step) {
+  ++sums_.updates;
+  sums_.source_tokens += step.source_tokens;
+  sums_.target_tokens += step.target_tokens;
+  sums_.sentences += step.sentences;
+  sums_.seconds += step.seconds;
+  sums_.data_seconds += step.data_seconds;
+  sums_.collective_seconds += step.collective_seconds;
+  if (!step.finite) {
+    ++sums_.skipped;
+    return;
+  }
+  const auto tokens = static_cast<double>(step.target_tokens);
+  sums_.counted_tokens += step.target_tokens;
+  sums_.loss += step.loss * tokens;
+  sums_.nll += step.nll * tokens;
+  sums_.norm += step.norm;
+}
+
+Progress RunObserver::progress(const StepReport& last, const TrainingState& state) const {
+  const auto tokens = static_cast<double>(std::max<std::int64_t>(1, sums_.counted_tokens));
+  const auto counted =
+      static_cast<double>(std::max<std::int64_t>(1, sums_.updates - sums_.skipped));
+  const double seconds = std::max(1e-9, sums_.seconds);
+  const auto per_second = [&](std::int64_t n) { return static_cast<double>(n) / seconds; };
+  Progress progress{.report = {.update = last.update,
+                               .epoch = last.epoch,
+                               .seconds = state.seconds,
+                               .loss = sums_.loss / tokens,
+                               .nll = sums_.nll / tokens,
+                               .rate = last.rate,
+                               .gradient_norm = sums_.norm / counted,
+                               .updates = sums_.updates,
+                               .skipped = sums_.skipped,
+                               .source_tokens_per_second = per_second(sums_.source_tokens),
+                               .target_tokens_per_second = per_second(sums_.target_tokens),
+                               .sentences_per_second = per_second(sums_.sentences),
+                               .updates_per_second = per_second(sums_.updates),
+                               .data_wait = sums_.data_seconds / seconds,
+                               .collective_wait = sums_.collective_seconds / seconds},
+                    .max_updates = setup_.max_updates};
+  double share = 0;
+  if (setup_.max_updates && *setup_.max_updates > 0) {
+    share = static_cast<double>(last.update) / static_cast<double>(*setup_.max_updates);
+  }
+  if (setup_.max_minutes && *setup_.max_minutes > 0) {
+    share = std::max(share, state.seconds / (60 * *setup_.max_minutes));
+  }
+  if (share > 0) progress.share = std::min(1.0, share);
+  return progress;
+}
+
+void RunObserver::stepped(const StepReport& step, const TrainingState& state) {
+  add(step);
+  const bool complete = step.update % setup_.report_every == 0;
+  if (!complete) {
+    if (display_->due()) display_->update(progress(step, state));
+    return;
+  }
+  const Progress now = progress(step, state);
+  metrics_->write(now.report);
+  display_->report(now);
+  sums_ = {};
 }
 
 void RunObserver::validated(const ValidationResult& v, const TrainingState& state, bool best) {
-  spdlog::info("[trainer] validation at update {}: loss {:.4f}, perplexity {:.3f}{}{}",
-               state.update, v.loss, std::exp(v.nll),
-               v.bleu ? fmt::format(", BLEU {:.2f} ({})", *v.bleu, v.bleu_signature) : "",
-               best ? ", best so far" : "");
-  if (v.bleu) {
-    spdlog::info("[trainer] e.g. {}\n  output    {}\n  reference {}", v.sample_source,
-                 v.sample_output, v.sample_reference);
-  }
+  metrics_->write(ValidationReport{.update = state.update,
+                                   .epoch = state.epoch,
+                                   .seconds = state.seconds,
+                                   .loss = v.loss,
+                                   .nll = v.nll,
+                                   .bleu = v.bleu,
+                                   .best = best});
+  const std::string bleu = v.bleu ? fmt::format(", BLEU {:.2f}", *v.bleu) : "";
+  spdlog::info("[validation] update {}: loss {:.3f}, perplexity {:.2f}{}{}", state.update, v.loss,
+               std::exp(v.nll), bleu, best ? ", the best so far" : "");
+  if (!v.bleu) return;
+  spdlog::info("[validation]   source    {}", v.sample_source);
+  spdlog::info("[validation]   output    {}", v.sample_output);
+  spdlog::info("[validation]   reference {}", v.sample_reference);
 }
 
 void RunObserver::saved(const std::filesystem::path& checkpoint) {
@@ -46,11 +131,9 @@ void RunObserver::saved(const std::filesystem::path& checkpoint) {
 }
 
 void RunObserver::ended(TrainingEnd end, const TrainingState& state) {
-  spdlog::info("[trainer] {} after {} updates, {:.1f} minutes; {}",
-               end == TrainingEnd::interrupted     ? "interrupted"
-               : end == TrainingEnd::stopped_early ? "stopped early"
-                                                   : "finished",
-               state.update, state.seconds / 60, setup_.run.string());
+  display_.reset();
+  spdlog::info("[trainer] {}: {} updates in {:.1f} minutes; {}", in_words(end), state.update,
+               state.seconds / 60, setup_.run.string());
 }
 
 }  // namespace octavo
