@@ -1,0 +1,50 @@
+#include "trainer/report_window.h"
+
+#include "core/error.h"
+
+namespace octavo {
+
+void ReportWindow::add(const StepReport& step) {
+  const auto tokens = static_cast<double>(step.target_tokens);
+  last_ = step;
+  ++updates_;
+  source_tokens_ += step.source_tokens;
+  target_tokens_ += step.target_tokens;
+  sentences_ += step.sentences;
+  loss_ += step.loss * tokens;
+  nll_ += step.nll * tokens;
+  if (step.finite)
+    norm_ += step.norm;
+  else
+    ++skipped_;
+  seconds_ += step.seconds;
+  data_seconds_ += step.data_seconds;
+  collective_seconds_ += step.collective_seconds;
+}
+
+TrainingReport ReportWindow::report(double training_seconds) const {
+  expect(!empty(), "ReportWindow: nothing to report");
+  const auto tokens = static_cast<double>(target_tokens_);
+  const auto rate = [&](auto count) {
+    return seconds_ > 0 ? static_cast<double>(count) / seconds_ : 0.0;
+  };
+  const std::int64_t made = updates_ - skipped_;
+  return {.update = last_.update,
+          .epoch = last_.epoch,
+          .seconds = training_seconds,
+          .loss = loss_ / tokens,
+          .nll = nll_ / tokens,
+          .rate = last_.rate,
+          // Without a single update made it is what kept them from being made.
+          .gradient_norm = made > 0 ? norm_ / static_cast<double>(made) : last_.norm,
+          .updates = updates_,
+          .skipped = skipped_,
+          .source_tokens_per_second = rate(source_tokens_),
+          .target_tokens_per_second = rate(target_tokens_),
+          .sentences_per_second = rate(sentences_),
+          .updates_per_second = rate(updates_),
+          .data_wait = rate(data_seconds_),
+          .collective_wait = rate(collective_seconds_)};
+}
+
+}  // namespace octavo
