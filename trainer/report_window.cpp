@@ -5,18 +5,20 @@
 namespace octavo {
 
 void ReportWindow::add(const StepReport& step) {
-  const auto tokens = static_cast<double>(step.target_tokens);
   last_ = step;
   ++updates_;
   source_tokens_ += step.source_tokens;
   target_tokens_ += step.target_tokens;
   sentences_ += step.sentences;
-  loss_ += step.loss * tokens;
-  nll_ += step.nll * tokens;
-  if (step.finite)
+  if (step.finite) {
+    const auto tokens = static_cast<double>(step.target_tokens);
+    made_tokens_ += tokens;
+    loss_ += step.loss * tokens;
+    nll_ += step.nll * tokens;
     norm_ += step.norm;
-  else
+  } else {
     ++skipped_;
+  }
   seconds_ += step.seconds;
   data_seconds_ += step.data_seconds;
   collective_seconds_ += step.collective_seconds;
@@ -24,7 +26,6 @@ void ReportWindow::add(const StepReport& step) {
 
 TrainingReport ReportWindow::report(double training_seconds) const {
   expect(!empty(), "ReportWindow: nothing to report");
-  const auto tokens = static_cast<double>(target_tokens_);
   const auto rate = [&](auto count) {
     return seconds_ > 0 ? static_cast<double>(count) / seconds_ : 0.0;
   };
@@ -32,10 +33,9 @@ TrainingReport ReportWindow::report(double training_seconds) const {
   return {.update = last_.update,
           .epoch = last_.epoch,
           .seconds = training_seconds,
-          .loss = loss_ / tokens,
-          .nll = nll_ / tokens,
+          .loss = made > 0 ? loss_ / made_tokens_ : last_.loss,
+          .nll = made > 0 ? nll_ / made_tokens_ : last_.nll,
           .rate = last_.rate,
-          // Without a single update made it is what kept them from being made.
           .gradient_norm = made > 0 ? norm_ / static_cast<double>(made) : last_.norm,
           .updates = updates_,
           .skipped = skipped_,

@@ -18,8 +18,9 @@ class ReportWindow {
   std::int64_t target_tokens() const { return target_tokens_; }
   double seconds() const { return seconds_; }
 
-  /// Means weigh each update by its target tokens: those of loss and nll over all updates, that of
-  /// the gradient's norm over the updates that were made. @throws InternalError  it is empty.
+  /// Loss and nll are means that weigh each update by its target tokens. They and the gradient's
+  /// norm leave skipped updates out, one of which would make them infinite; if there are no others
+  /// they are those of the last one. @throws InternalError  it is empty.
   /// @param training_seconds  of the whole run.
   TrainingReport report(double training_seconds) const;
 
@@ -27,8 +28,8 @@ class ReportWindow {
   StepReport last_{};
   std::int64_t updates_ = 0, skipped_ = 0;
   std::int64_t source_tokens_ = 0, target_tokens_ = 0, sentences_ = 0;
-  double loss_ = 0, nll_ = 0;  // sums over tokens
-  double norm_ = 0;            // sum over updates that were made
+  double made_tokens_ = 0;                // of updates that were not skipped
+  double loss_ = 0, nll_ = 0, norm_ = 0;  // their sums: over tokens; over updates
   double seconds_ = 0, data_seconds_ = 0, collective_seconds_ = 0;
 };
 

@@ -50,17 +50,22 @@ TEST(ReportWindow, WeighsByTokens) {
   EXPECT_FALSE(r.flop_utilisation.has_value());
 }
 
-TEST(ReportWindow, LeavesTheNormOfSkippedUpdatesOut) {
+TEST(ReportWindow, LeavesSkippedUpdatesOutOfMeans) {
   ReportWindow window;
   StepReport skipped = step(1, 4, 100);
   skipped.finite = false;
   skipped.norm = INFINITY;
+  skipped.loss = NAN;
   window.add(skipped);
   EXPECT_TRUE(std::isinf(window.report(0).gradient_norm));
+  EXPECT_TRUE(std::isnan(window.report(0).loss));
   window.add(step(2, 4, 100));
   const TrainingReport r = window.report(0);
   EXPECT_DOUBLE_EQ(2, r.gradient_norm);
+  EXPECT_DOUBLE_EQ(4, r.loss);
+  EXPECT_DOUBLE_EQ(3, r.nll);
   EXPECT_EQ(1, r.skipped);
+  EXPECT_DOUBLE_EQ(50, r.target_tokens_per_second);
 }
 
 TEST(ReportWindow, BeginsAnew) {
