@@ -72,6 +72,14 @@ Json parse_header(std::string_view text) {
   return Json::parse(text, check);
 }
 
+/// The list of integers, none negative, that tensor `name` has as `key`.
+std::vector<std::int64_t> integers(const std::string& name, const Json& tensor, const char* key) {
+  for (const Json& number : tensor.at(key))
+    if (!number.is_number_unsigned() || number.get<std::uint64_t>() > INT64_MAX)
+      throw UserError(fmt::format("'{}' has a bad {}", name, key));
+  return tensor.at(key).get<std::vector<std::int64_t>>();
+}
+
 }  // namespace
 
 std::string shape_text(std::span<const std::int64_t> shape) {
@@ -147,17 +155,11 @@ void SafetensorsFile::read_header(std::string_view text) {
           fmt::format("'{}' has elements of type '{}', which can't be used here; F64, "
                       "F32, BF16, I64, I32 and U8 can",
                       name, type));
-    const auto integers = [&](const char* key) {
-      for (const Json& number : value.at(key))
-        if (!number.is_number_unsigned() || number.get<std::uint64_t>() > INT64_MAX)
-          throw UserError(fmt::format("'{}' has a bad {}", name, key));
-      return value.at(key).get<std::vector<std::int64_t>>();
-    };
-    const std::vector<std::int64_t> range = integers("data_offsets");
+    const std::vector<std::int64_t> range = integers(name, value, "data_offsets");
     if (range.size() != 2) throw UserError(fmt::format("'{}' has a bad data_offsets", name));
     entries_.push_back({.name = name,
                         .type = known->first,
-                        .shape = integers("shape"),
+                        .shape = integers(name, value, "shape"),
                         .begin = range[0],
                         .end = range[1]});
   }

@@ -32,7 +32,7 @@ std::string different_key(const ConfigNode& a, const ConfigNode& b, const std::s
     const ConfigNode& child = a.children[i];
     if (child.key.ends_with("dropout")) continue;
     const bool is_map = a.kind == ConfigNode::Kind::map;
-    const std::string name = is_map ? path + "." + child.key : fmt::format("{}[{}]", path, i);
+    std::string name = is_map ? path + "." + child.key : fmt::format("{}[{}]", path, i);
     const ConfigNode* other = is_map ? b.find(child.key) : &b.children[i];
     if (other == nullptr) return name;
     if (std::string key = different_key(child, *other, name); !key.empty()) return key;

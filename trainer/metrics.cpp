@@ -39,10 +39,10 @@ class JsonWriter {
 /// The event of a line of metrics.jsonl: each number a curve "kind/key".
 std::string event_of(const Json& record) {
   std::vector<std::pair<std::string, float>> scalars;
-  const auto kind = record.at("kind").get<std::string>();
+  const std::string prefix = record.at("kind").get<std::string>() + "/";
   for (const auto& [key, value] : record.items()) {
     if (key == "time" || key == "update" || !(value.is_number() || value.is_null())) continue;
-    scalars.emplace_back(kind + "/" + key, value.is_null() ? NAN : value.get<float>());
+    scalars.emplace_back(prefix + key, value.is_null() ? NAN : value.get<float>());
   }
   return scalar_event(record.at("time").get<double>(), record.at("update").get<std::int64_t>(),
                       scalars);

@@ -101,7 +101,7 @@ fs::path find_checkpoint(const fs::path& path) {
                     "run (a folder with a folder 'checkpoints')",
                     path.string()));
   if (const std::optional<BestCheckpoint> best = read_best(path)) {
-    const fs::path folder = checkpoint_folder(path, best->update);
+    fs::path folder = checkpoint_folder(path, best->update);
     if (!Checkpoint::is_there(folder))
       throw UserError(
           fmt::format("{} names {} as the best checkpoint, but it is gone. Name another "

@@ -76,6 +76,7 @@ TEST(Averaging, GivesTheMeansRoundedOnce) {
   }
   average_checkpoints(paths, folder / "mean");
   std::vector<float> expected;
+  expected.reserve(sums.size());
   for (const double sum : sums) expected.push_back(static_cast<float>(sum / 7));
   EXPECT_EQ(expected, weights_of<float>(folder / "mean"));
 }
@@ -137,7 +138,7 @@ std::string refusal(const Sample& first, const Sample& second) {
   const TempFolder folder;
   save(folder / "a", first);
   save(folder / "b", second);
-  const std::string message = message_of<UserError>([&] {
+  std::string message = message_of<UserError>([&] {
     average_checkpoints(std::vector<fs::path>{folder / "a", folder / "b"}, folder / "mean");
   });
   EXPECT_FALSE(fs::exists(folder / "mean"));

@@ -58,7 +58,10 @@ TEST(Checkpoint, ComesBackWhole) {
   ASSERT_EQ(1u, file.entries().size());
   EXPECT_EQ("by a test", file.metadata().at("made"));
   const auto bytes = file.bytes(file.entries()[0]);
-  EXPECT_EQ(0, std::memcmp(bytes.data(), kWeights.data(), sizeof kWeights));
+  std::array<float, 4> weights{};
+  ASSERT_EQ(sizeof weights, bytes.size());
+  std::memcpy(weights.data(), bytes.data(), sizeof weights);
+  EXPECT_EQ(kWeights, weights);
   EXPECT_EQ(1, entries_in(folder.path()));
 }
 
