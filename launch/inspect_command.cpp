@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "configs/experiment.h"
 #include "core/error.h"
 #include "core/output.h"
 #include "core/safetensors.h"
@@ -113,8 +114,9 @@ std::string text_of(const fs::path& path) {
   const std::string extension = path.extension().string();
   if (extension == ".safetensors") return tensors_text(SafetensorsFile(path));
   if (first_bytes(path, kCorpusMagic.size()) == kCorpusMagic) return corpus_text(path);
-  throw UserError(
-      fmt::format("{} is no checkpoint, run, corpus or safetensors file", path.string()));
+  if (extension == ".yaml" || extension == ".yml") return resolved_yaml(read_experiment(path, {}));
+  throw UserError(fmt::format(
+      "{} is no checkpoint, run, corpus, safetensors file or settings (.yaml)", path.string()));
 }
 
 }  // namespace
@@ -123,11 +125,12 @@ Command inspect_command() {
   auto path = std::make_shared<std::string>();
   Command c;
   c.name = "inspect";
-  c.summary = "shapes, counts, settings and hashes of a checkpoint or a corpus";
-  c.usage = "RUN|CHECKPOINT|CORPUS";
+  c.summary = "shapes, counts, settings and hashes of a checkpoint, a corpus or a settings file";
+  c.usage = "RUN|CHECKPOINT|CORPUS|CONFIG";
   c.options.add_options()("path", po::value(path.get())->required()->value_name("PATH"),
                           "a run (its best checkpoint, else its newest), a checkpoint, a corpus "
-                          "made by 'octavo prepare' or a safetensors file");
+                          "made by 'octavo prepare', a safetensors file, or settings (.yaml): "
+                          "checked, and shown with their defaults");
   c.positional.add("path", 1);
   c.run = [path](const po::variables_map&) {
     StandardOutput out;

@@ -14,9 +14,6 @@ class ReportWindow {
   void add(const StepReport& step);
   void clear() { *this = {}; }
   bool empty() const { return updates_ == 0; }
-  /// Target tokens and seconds of all updates in the window.
-  std::int64_t target_tokens() const { return target_tokens_; }
-  double seconds() const { return seconds_; }
 
   /// Loss and nll are means that weigh each update by its target tokens. They and the gradient's
   /// norm leave skipped updates out, one of which would make them infinite; if there are no others

@@ -44,50 +44,11 @@ void RunObserver::started(const TrainingState& state, const MemoryPlan& plan) {
   display_ = std::make_unique<ProgressDisplay>(setup_.style);
 }
 
-void RunObserver::add(const StepReport& step) {
-  ++sums_.updates;
-  sums_.source_tokens += step.source_tokens;
-  sums_.target_tokens += step.target_tokens;
-  sums_.sentences += step.sentences;
-  sums_.seconds += step.seconds;
-  sums_.data_seconds += step.data_seconds;
-  sums_.collective_seconds += step.collective_seconds;
-  if (!step.finite) {
-    ++sums_.skipped;
-    return;
-  }
-  const auto tokens = static_cast<double>(step.target_tokens);
-  sums_.counted_tokens += step.target_tokens;
-  sums_.loss += step.loss * tokens;
-  sums_.nll += step.nll * tokens;
-  sums_.norm += step.norm;
-}
-
-Progress RunObserver::progress(const StepReport& last, const TrainingState& state) const {
-  const auto tokens = static_cast<double>(std::max<std::int64_t>(1, sums_.counted_tokens));
-  const auto counted =
-      static_cast<double>(std::max<std::int64_t>(1, sums_.updates - sums_.skipped));
-  const double seconds = std::max(1e-9, sums_.seconds);
-  const auto per_second = [&](std::int64_t n) { return static_cast<double>(n) / seconds; };
-  Progress progress{.report = {.update = last.update,
-                               .epoch = last.epoch,
-                               .seconds = state.seconds,
-                               .loss = sums_.loss / tokens,
-                               .nll = sums_.nll / tokens,
-                               .rate = last.rate,
-                               .gradient_norm = sums_.norm / counted,
-                               .updates = sums_.updates,
-                               .skipped = sums_.skipped,
-                               .source_tokens_per_second = per_second(sums_.source_tokens),
-                               .target_tokens_per_second = per_second(sums_.target_tokens),
-                               .sentences_per_second = per_second(sums_.sentences),
-                               .updates_per_second = per_second(sums_.updates),
-                               .data_wait = sums_.data_seconds / seconds,
-                               .collective_wait = sums_.collective_seconds / seconds},
-                    .max_updates = setup_.max_updates};
+Progress RunObserver::progress(const TrainingState& state) const {
+  Progress progress{.report = window_.report(state.seconds), .max_updates = setup_.max_updates};
   double share = 0;
   if (setup_.max_updates && *setup_.max_updates > 0) {
-    share = static_cast<double>(last.update) / static_cast<double>(*setup_.max_updates);
+    share = static_cast<double>(state.update) / static_cast<double>(*setup_.max_updates);
   }
   if (setup_.max_minutes && *setup_.max_minutes > 0) {
     share = std::max(share, state.seconds / (60 * *setup_.max_minutes));
@@ -97,16 +58,16 @@ Progress RunObserver::progress(const StepReport& last, const TrainingState& stat
 }
 
 void RunObserver::stepped(const StepReport& step, const TrainingState& state) {
-  add(step);
+  window_.add(step);
   const bool complete = step.update % setup_.report_every == 0;
   if (!complete) {
-    if (display_->due()) display_->update(progress(step, state));
+    if (display_->due()) display_->update(progress(state));
     return;
   }
-  const Progress now = progress(step, state);
+  const Progress now = progress(state);
   metrics_->write(now.report);
   display_->report(now);
-  sums_ = {};
+  window_.clear();
 }
 
 void RunObserver::validated(const ValidationResult& v, const TrainingState& state, bool best) {

@@ -7,7 +7,7 @@
 
 #include "trainer/metrics.h"
 #include "trainer/progress.h"
-#include "trainer/reports.h"
+#include "trainer/report_window.h"
 #include "trainer/trainer.h"
 
 namespace octavo {
@@ -33,20 +33,12 @@ class RunObserver final : public TrainingObserver {
   void ended(TrainingEnd end, const TrainingState& state);
 
  private:
-  /// Sums over the updates since the last report.
-  struct Sums {
-    std::int64_t updates = 0, skipped = 0, source_tokens = 0, target_tokens = 0, sentences = 0;
-    std::int64_t counted_tokens = 0;  ///< target tokens of updates that were not skipped
-    double loss = 0, nll = 0;         ///< times target tokens
-    double norm = 0, seconds = 0, data_seconds = 0, collective_seconds = 0;
-  };
-  void add(const StepReport& step);
-  Progress progress(const StepReport& last, const TrainingState& state) const;
+  Progress progress(const TrainingState& state) const;
 
   Setup setup_;
   std::unique_ptr<MetricsLog> metrics_;
   std::unique_ptr<ProgressDisplay> display_;
-  Sums sums_;
+  ReportWindow window_;  ///< since the last report
 };
 
 }  // namespace octavo

@@ -115,6 +115,18 @@ TEST(InspectCommand, ShowsACorpus) {
                                 HasSubstr("1.50 a row"), HasSubstr("made: by a test")));
 }
 
+TEST(InspectCommand, ShowsSettingsWithTheirDefaults) {
+  const TempFolder folder;
+  const ProgramResult result = octavo({"inspect", OCTAVO_SOURCE_DIR "/configs/reverse.yaml"});
+  EXPECT_EQ(0, result.exit_code) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("\n    beta1: 0.9"), HasSubstr("\ntrainer:")));
+  const ProgramResult wrong = octavo(
+      {"inspect",
+       folder.write("a.yaml", "trainer: {output: x, max_updates: 1}\nmodell: {width: 8}\n")});
+  EXPECT_EQ(2, wrong.exit_code);
+  EXPECT_THAT(wrong.err, HasSubstr("did you mean 'model'?"));
+}
+
 TEST(InspectCommand, ShowsTensorsAndRefusesTheRest) {
   const TempFolder folder;
   const ProgramResult tensors =
