@@ -72,7 +72,8 @@ void run_together(Group& group, const std::function<void()>& body) {
     body();
   } catch (const std::exception& e) {
     if (group.alone()) throw;
-    group.end_all(e.what(), exit_code_of(e));
+    const Ending ending = ending_of(e);
+    group.end_all(ending.message, ending.exit_code);
   }
 }
 

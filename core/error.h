@@ -25,8 +25,14 @@ class InternalError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// The exit code of a process that ends because of `e`: 2, 3 or 4 as above, 4 for what is not ours.
-int exit_code_of(const std::exception& e);
+/// How a process ends because of an exception: its exit code and what it says.
+struct Ending {
+  int exit_code = 4;
+  std::string message;
+};
+
+/// UserError gives 2, DeviceError and lack of memory 3, everything else 4.
+Ending ending_of(const std::exception& e);
 
 /// Throws InternalError with `what` unless `holds`. For contracts between rooms, not for users'
 /// input.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
-#include <new>
 
 #include "core/error.h"
 #include "core/output.h"
@@ -151,31 +150,21 @@ int run_command_line(std::span<const std::string> arguments, std::span<const Com
 }
 
 int exit_code_of(const std::function<int()>& f) {
-  constexpr const char* kReport =
-      "This is a fault of octavo: please report it with the command that led here.";
+  const auto end = [](const std::exception& e) {
+    const Ending ending = ending_of(e);
+    spdlog::error("{}", ending.message);
+    return ending.exit_code;
+  };
   try {
     return f();
   } catch (const OutputClosed&) {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);
     return 0;
-  } catch (const UserError& e) {
-    spdlog::error("{}", e.what());
-    return 2;
-  } catch (const DeviceError& e) {
-    spdlog::error("{}", e.what());
-    return 3;
-  } catch (const std::bad_alloc&) {
-    spdlog::error(
-        "out of memory: the system refused to give more; use smaller batches or fewer "
-        "ranks on this machine");
-    return 3;
   } catch (const std::exception& e) {
-    spdlog::error("{}. {}", e.what(), kReport);
-    return 4;
+    return end(e);
   } catch (...) {
-    spdlog::error("something unknown was thrown. {}", kReport);
-    return 4;
+    return end(InternalError("something unknown was thrown"));
   }
 }
 

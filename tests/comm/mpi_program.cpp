@@ -43,6 +43,6 @@ int main(int argc, char** argv) {
     return 0;
   } catch (const std::exception& e) {
     fmt::print(stderr, "main: {}\n", e.what());
-    return exit_code_of(e);
+    return ending_of(e).exit_code;
   }
 }
