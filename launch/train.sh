@@ -68,7 +68,7 @@ export OMP_NUM_THREADS=$threads
 # Threads that spin at a barrier would keep others from reaching it.
 ((ranks * threads <= cores)) || export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 
-command=("$program" train "$config" --progress "$progress" "${settings[@]}")
+command=("$program" train "$config" --progress "$progress" --threads "$threads" "${settings[@]}")
 if ! command -v mpirun >/dev/null; then
   ((ranks == 1)) || fail "--ranks $ranks needs mpirun (Debian: openmpi-bin), which isn't installed"
   echo "[train] no mpirun here: one rank runs alone" >&2

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/buckets.h"
 #include "comm/group.h"
 #include "comm/signals.h"
 #include "core/error.h"
@@ -93,6 +94,26 @@ void fail_by_disagreement(double) {
   group->set_time_limit(1.0);
   std::vector<double> values(group->rank() == 1 ? 11 : 10);
   group->all_reduce_sum(std::span(values));
+}
+
+// The exception destroys gradients whose sums have started; one rank is slow to join them.
+void fail_amid_sums(double culprit) {
+  StopSignals signals;
+  const auto group = begin(signals);
+  run_together(*group, [&] {
+    constexpr std::int64_t kSlice = 400000;
+    std::vector<float> flat(3 * kSlice, 1.0f);
+    const GradientSlice slices[] = {{0, kSlice}, {kSlice, 2 * kSlice}, {2 * kSlice, 3 * kSlice}};
+    GradientBuckets buckets(*group, Tensor(flat.data(), {3 * kSlice}, DType::f32), slices, 1);
+    for (const GradientSlice& slice : slices) {
+      if (group->rank() == 2) pause_for(0.3);
+      buckets.ready(slice.first, slice.last);
+      if (group->rank() == static_cast<int>(culprit) && slice.first == kSlice)
+        throw UserError("corpus.de:17: not UTF-8");
+    }
+    buckets.wait();
+    throw InternalError("the sum came to an end");
+  });
 }
 
 void stop_politely(double) {

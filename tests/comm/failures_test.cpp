@@ -72,6 +72,13 @@ TEST_P(FailureOf, OneRankThatIsAbsent) {
                                       (r == GetParam() ? "3" : "4")));
 }
 
+TEST_P(FailureOf, OneRankAmidSums) {
+  const Ending end = end_of(3, "amid_sums", GetParam());
+  EXPECT_EQ(2, end.exit_code);
+  EXPECT_EQ(1, occurrences(end.output, "error:")) << end.output;
+  EXPECT_EQ(1, occurrences(end.output, "corpus.de:17: not UTF-8")) << end.output;
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, FailureOf, testing::Values(0, 1));
 
 TEST(Failure, OfAllRanksIsSaidOnce) {

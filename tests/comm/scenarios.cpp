@@ -15,6 +15,7 @@ const std::map<std::string, std::function<void(double)>>& scenarios() {
       {"stop", fail_by_stop},
       {"absence", fail_by_absence},
       {"disagreement", fail_by_disagreement},
+      {"amid_sums", fail_amid_sums},
       {"stop_politely", stop_politely},
       {"never_stop", never_stop},
   };

@@ -20,6 +20,7 @@ void fail_by_kill(double culprit);
 void fail_by_stop(double culprit);
 void fail_by_absence(double culprit);
 void fail_by_disagreement(double);
+void fail_amid_sums(double culprit);
 void stop_politely(double);
 void never_stop(double);
 

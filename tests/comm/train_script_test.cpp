@@ -28,8 +28,9 @@ TEST(TrainScript, PassesArgumentsAndThreads) {
       train({"hide_sums", "--ranks", "2", "--threads", "3", "--set", "a.b=c d", "--set", "e='*'"}));
   EXPECT_EQ(0, run.exit_code()) << run.output();
   EXPECT_EQ(2, testkit::occurrences(run.output(),
-                                    "called with 'train' 'hide_sums' '--progress' 'plain' '--set' "
-                                    "'a.b=c d' '--set' 'e='*'' OMP_NUM_THREADS=3"))
+                                    "called with 'train' 'hide_sums' '--progress' 'plain' "
+                                    "'--threads' '3' '--set' 'a.b=c d' '--set' 'e='*'' "
+                                    "OMP_NUM_THREADS=3"))
       << run.output();
 }
 
@@ -46,7 +47,7 @@ TEST(TrainScript, GivesEachRankAtLeastOneThread) {
   EXPECT_THAT(run.output(), HasSubstr("--threads is '0'; it must be a number from 1 to 9999"));
   Ranks many(train({"collectives", "--ranks", "9", "--progress", "live"}));
   EXPECT_NE(0, many.exit_code());  // that scenario wants to be told the number of ranks
-  EXPECT_THAT(many.output(), HasSubstr("'--progress' 'live' OMP_NUM_THREADS=1"));
+  EXPECT_THAT(many.output(), HasSubstr("'--progress' 'live' '--threads' '1' OMP_NUM_THREADS=1"));
 }
 
 TEST(TrainScript, ExplainsMistakes) {
