@@ -24,7 +24,7 @@ EpochPlan::Lengths known_lengths() {
   };
 }
 
-EpochPlan make(std::uint64_t seed, std::int64_t epoch, std::vector<CorpusShare> shares,
+EpochPlan make(std::uint64_t seed, std::int64_t epoch, const std::vector<CorpusShare>& shares,
                std::int64_t tokens = 500) {
   return EpochPlan({.seed = seed, .epoch = epoch, .tokens_per_update = tokens}, shares,
                    known_lengths());
