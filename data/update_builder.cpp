@@ -70,9 +70,7 @@ void UpdateBuilder::start_epoch() {
     shares.push_back({.sentences = data_.corpora[c]->rows(), .weight = data_.weights[c]});
   plan_.emplace(EpochPlan::Settings{.seed = settings_.seed,
                                     .epoch = cursor_.epoch,
-                                    .tokens_per_update = settings_.tokens_per_update,
-                                    .first_update = cursor_.update,
-                                    .first_draw = cursor_.draw},
+                                    .tokens_per_update = settings_.tokens_per_update},
                 shares,
                 [this](const EpochPlan& plan, std::int64_t first, std::span<std::int32_t> lengths) {
                   target_lengths(plan, first, lengths);
@@ -150,7 +148,7 @@ void UpdateBuilder::fill(const MicroBatch& micro, HostBatch& batch) const {
 /// Goes on to the next epoch if this one has no update at the cursor.
 void UpdateBuilder::settle_cursor() {
   if (plan_->has(cursor_.update)) return;
-  cursor_ = {.epoch = cursor_.epoch + 1};
+  cursor_ = {.epoch = cursor_.epoch + 1, .update = 0};
   start_epoch();
 }
 
@@ -170,7 +168,6 @@ void UpdateBuilder::build(UpdateBatches& out) {
   out.target_tokens = static_cast<std::int64_t>(target_.ids.size());
   out.cursor = cursor_;
   ++cursor_.update;
-  cursor_.draw = draws.end;
   settle_cursor();
   out.next = cursor_;
 }

@@ -35,13 +35,10 @@ struct UpdateSettings {
   BatchLimits limits;
 };
 
-/// A place in training: update `update` of epoch `epoch`, whose first sentence is draw `draw` of
-/// that epoch, all counted from 0. Take it from UpdateBatches::next; only the first is made by
-/// hand.
+/// A place in training: update `update` of epoch `epoch`, both counted from 0.
 struct Cursor {
   std::int64_t epoch = 0;
   std::int64_t update = 0;
-  std::int64_t draw = 0;
   bool operator==(const Cursor&) const = default;
 };
 

@@ -44,9 +44,8 @@ void shuffle(std::vector<std::uint32_t>& order, RandomStream random) {
 
 EpochPlan::EpochPlan(const Settings& settings, const std::vector<CorpusShare>& shares,
                      Lengths lengths)
-    : settings_(settings), lengths_(std::move(lengths)), begins_{settings.first_draw} {
+    : settings_(settings), lengths_(std::move(lengths)) {
   expect(settings.tokens_per_update > 0, "EpochPlan: tokens_per_update must be positive");
-  expect(settings.first_update >= 0 && settings.first_draw >= 0, "EpochPlan: a negative start");
   first_.push_back(0);
   double draws = 0;
   for (const CorpusShare& share : shares) {
@@ -92,25 +91,24 @@ SentenceRef EpochPlan::sentence(std::int64_t draw) const {
 
 bool EpochPlan::has(std::int64_t update) {
   plan_until(update);
-  const std::int64_t k = update - settings_.first_update;
-  return k >= 0 && k + 1 < static_cast<std::int64_t>(begins_.size());
+  return update >= 0 && update + 1 < static_cast<std::int64_t>(begins_.size());
 }
 
 DrawRange EpochPlan::update(std::int64_t update) {
   expect(has(update), "EpochPlan::update: no such update in this epoch");
-  const auto k = static_cast<std::size_t>(update - settings_.first_update);
+  const auto k = static_cast<std::size_t>(update);
   return {.begin = begins_[k], .end = begins_[k + 1]};
 }
 
 std::int64_t EpochPlan::updates() {
   plan_until(std::numeric_limits<std::int64_t>::max());
-  return settings_.first_update + static_cast<std::int64_t>(begins_.size()) - 1;
+  return static_cast<std::int64_t>(begins_.size()) - 1;
 }
 
 void EpochPlan::plan_until(std::int64_t update) {
-  while (static_cast<std::int64_t>(begins_.size()) - 1 <= update - settings_.first_update) {
+  while (static_cast<std::int64_t>(begins_.size()) - 1 <= update) {
     std::int64_t draw = begins_.back();
-    if (draw >= draws()) return;
+    if (draw == draws()) return;
     for (std::int64_t tokens = 0; tokens < settings_.tokens_per_update && draw < draws(); ++draw) {
       if (draw >= block_begin_ + static_cast<std::int64_t>(block_.size())) {
         block_begin_ = draw;

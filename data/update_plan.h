@@ -45,10 +45,6 @@ class EpochPlan {
     std::uint64_t seed;
     std::int64_t epoch;
     std::int64_t tokens_per_update;  ///< at least 1
-    /// Where to start, for a run that goes on within an epoch: an update, and its first draw. What
-    /// comes before is not planned again.
-    std::int64_t first_update = 0;
-    std::int64_t first_draw = 0;
   };
   /// Writes the target length, EOS counted, of draws [first, first + lengths.size()).
   using Lengths =
@@ -62,10 +58,9 @@ class EpochPlan {
   std::int64_t draws() const { return static_cast<std::int64_t>(order_.size()); }
   SentenceRef sentence(std::int64_t draw) const;
 
-  /// Whether the epoch has update k (counted from 0; first_update or later). Plans as far as that.
+  /// Whether the epoch has update k (counted from 0). Plans as far as that.
   bool has(std::int64_t update);
-  /// The draws of update k. @throws InternalError  there is no such update, or it is before
-  /// first_update.
+  /// The draws of update k. @throws InternalError  there is no such update.
   DrawRange update(std::int64_t update);
   /// The number of updates. Plans to the end of the epoch.
   std::int64_t updates();
@@ -77,8 +72,8 @@ class EpochPlan {
   Lengths lengths_;
   std::vector<std::int64_t> first_;   // the number of each corpus' first sentence; then their sum
   std::vector<std::uint32_t> order_;  // draw -> number of the sentence over all corpora
-  std::vector<std::int64_t> begins_;  // update k begins at begins_[k - first_update]; and the end
-  std::vector<std::int32_t> block_;   // lengths of draws [block_begin_, block_begin_ + size)
+  std::vector<std::int64_t> begins_{0};  // update k: draws begins_[k] to begins_[k + 1]
+  std::vector<std::int32_t> block_;      // lengths of draws [block_begin_, block_begin_ + size)
   std::int64_t block_begin_ = 0;
 };
 

@@ -25,7 +25,7 @@ TEST(Prefetcher, GivesWhatTheBuilderGives) {
   for (const auto sampling : {std::optional<double>(), std::optional<double>(0.1)}) {
     const TrainingData data = sample().training(sampling);
     for (const std::size_t depth : {1, 2, 5}) {
-      const Cursor start{.epoch = 1, .update = 4, .draw = 100};
+      const Cursor start{.epoch = 1, .update = 4};
       UpdateBuilder builder(data, small_updates(1, 2), start);
       Prefetcher prefetcher(data, small_updates(1, 2), start, depth);
       UpdateBatches expected;

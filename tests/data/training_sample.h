@@ -63,9 +63,8 @@ inline UpdateSettings small_updates(int rank = 0, int ranks = 1) {
 inline std::string bytes_of(const UpdateBatches& u) {
   std::string all;
   const auto number = [&](std::int64_t n) { all += std::to_string(n) + ' '; };
-  for (const std::int64_t n :
-       {u.cursor.epoch, u.cursor.update, u.cursor.draw, u.next.epoch, u.next.update, u.next.draw,
-        u.sentences, u.source_tokens, u.target_tokens})
+  for (const std::int64_t n : {u.cursor.epoch, u.cursor.update, u.next.epoch, u.next.update,
+                               u.sentences, u.source_tokens, u.target_tokens})
     number(n);
   for (const SentenceRef r : u.references) {
     number(r.corpus);

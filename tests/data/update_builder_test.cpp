@@ -164,7 +164,7 @@ TEST(UpdateBuilder, SegmentationsAreDrawnAnewForEachEpochAndSeed) {
   const auto epoch = [&](std::int64_t number, std::uint64_t seed) {
     UpdateSettings settings = small_updates();
     settings.seed = seed;
-    UpdateBuilder builder(sample().training(0.1), settings, {.epoch = number});
+    UpdateBuilder builder(sample().training(0.1), settings, {.epoch = number, .update = 0});
     std::map<std::string, std::set<std::vector<std::int32_t>>> seen;
     UpdateBatches update;
     for (builder.build(update); update.cursor.epoch == number; builder.build(update)) {

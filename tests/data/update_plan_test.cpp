@@ -86,32 +86,6 @@ TEST(EpochPlan, PlansAlikeInAnyOrderOfAsking) {
   EXPECT_FALSE(forward.has(updates));
 }
 
-TEST(EpochPlan, GoesOnFromAnyUpdate) {
-  EpochPlan whole = make(8, 1, {{.sentences = 20000}});
-  const std::int64_t updates = whole.updates();
-  for (const std::int64_t first : {std::int64_t{0}, std::int64_t{1}, updates / 2, updates - 1}) {
-    std::int64_t lowest = INT64_MAX;
-    EpochPlan rest({.seed = 8,
-                    .epoch = 1,
-                    .tokens_per_update = 500,
-                    .first_update = first,
-                    .first_draw = whole.update(first).begin},
-                   {{.sentences = 20000}},
-                   [&](const EpochPlan& plan, std::int64_t from, std::span<std::int32_t> lengths) {
-                     lowest = std::min(lowest, from);
-                     known_lengths()(plan, from, lengths);
-                   });
-    for (std::int64_t k = first; k < updates; ++k) ASSERT_EQ(rest.update(k), whole.update(k));
-    EXPECT_EQ(rest.updates(), updates);
-    EXPECT_EQ(lowest, whole.update(first).begin) << "what lies before was planned again";
-    EXPECT_FALSE(rest.has(first - 1));
-  }
-  EpochPlan past(
-      {.seed = 8, .epoch = 1, .tokens_per_update = 500, .first_update = 9, .first_draw = 20001},
-      {{.sentences = 20000}}, known_lengths());
-  EXPECT_FALSE(past.has(9));
-}
-
 TEST(EpochPlan, AsksForLengthsOnlyAsFarAsNeeded) {
   std::int64_t asked = 0;
   EpochPlan plan({.seed = 1, .epoch = 0, .tokens_per_update = 100}, {{.sentences = 100000}},
