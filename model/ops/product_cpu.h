@@ -10,7 +10,7 @@
 namespace octavo {
 
 /// c [m, n] = a [m, k] b [k, n], with what may be fused to it. Strides count elements; a matrix
-/// read transposed is one whose strides are swapped.
+/// read transposed is one whose strides are swapped; if that is a, c must be accumulated.
 struct Product {
   DType type;    ///< of a, b and bias
   DType c_type;  ///< `type`, or f32 for weight gradients
@@ -38,6 +38,15 @@ struct TileGrid {
 };
 TileGrid choose_tiles(std::int64_t m, std::int64_t n, std::int64_t k, int threads);
 
+/// How a tile is cut when a is read transposed, as for a weight's gradient: the library's kernels
+/// for that are slower and allocate, so each piece of a is transposed by us while it is in cache,
+/// and products of pieces are summed. Otherwise a tile is one piece.
+struct TilePieces {
+  std::int64_t rows;   ///< of c
+  std::int64_t depth;  ///< of k
+};
+TilePieces choose_pieces(const Product& product, const TileGrid& grid);
+
 /// Products of float32 and bf16 matrices through oneDNN, with float32 sums. Primitives are made at
 /// the first use of a shape and kept; nothing but the library's list of arguments (a few small
 /// blocks, freed at once) is allocated afterwards.
@@ -58,16 +67,16 @@ class ProductLibrary {
 
  private:
   struct Library;
-  struct Tile;
-  struct Tiles;
+  struct Slot;
+  struct Plan;
   struct Hash {
     std::size_t operator()(const Product& product) const;
   };
-  Tiles& tiles_of(const Product& product);
+  Plan& plan(const Product& product);
 
   Context& ctx_;
   std::unique_ptr<Library> library_;
-  std::unordered_map<Product, std::unique_ptr<Tiles>, Hash> products_;
+  std::unordered_map<Product, std::unique_ptr<Plan>, Hash> plans_;
 };
 
 }  // namespace octavo

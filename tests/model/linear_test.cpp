@@ -178,10 +178,37 @@ TEST(Linear, TilesCoverTheProductWithAtMostOnePerThread) {
       }
     }
   }
-  const TileGrid tall = choose_tiles(4096, 256, 256, 2), wide = choose_tiles(64, 8000, 256, 2);
+  const TileGrid tall = choose_tiles(4096, 256, 256, 2), flat = choose_tiles(16, 8000, 256, 2);
   EXPECT_EQ(tall.rows, 2048);
-  EXPECT_EQ(wide.columns, 4000);
+  EXPECT_EQ(tall.columns, 256);
+  EXPECT_EQ(flat.rows, 16);
+  EXPECT_EQ(flat.columns, 4000);
   EXPECT_EQ(choose_tiles(8, 64, 64, 2).columns, 64) << "too small to share";
+}
+
+TEST(Linear, PiecesOfATransposedMatrixStayInCacheAndApart) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    for (const std::int64_t k : {1, 64, 1000, 1024, 1536, 4096}) {
+      const Product p{.type = type,
+                      .c_type = DType::f32,
+                      .m = 2048,
+                      .n = 512,
+                      .k = k,
+                      .a_row = 1,
+                      .a_column = 2048,
+                      .b_row = 512,
+                      .b_column = 1,
+                      .c_row = 512,
+                      .accumulate = true};
+      const TilePieces pieces = choose_pieces(p, {1024, 512});
+      const auto row_bytes = pieces.depth * static_cast<std::int64_t>(bytes_of(type));
+      EXPECT_LE(pieces.rows * row_bytes, 1 << 19);
+      EXPECT_GE(pieces.rows, 64);
+      if (pieces.depth < k) {
+        EXPECT_EQ(row_bytes % 128, 64) << "rows must not lie a power of two apart";
+      }
+    }
+  }
 }
 
 TEST(Linear, PlanMeasuresTheScratchThatTheRunNeeds) {
