@@ -77,8 +77,8 @@ MpiExchange::MpiExchange(MPI_Comm communicator, std::function<void()> while_wait
   check_mpi(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&bound), &known),
             "asking for the largest tag");
   largest_tag_ = known != 0 ? *bound : 32767;
-  requests_.reserve(static_cast<std::size_t>(4 * size_));
-  finished_.resize(static_cast<std::size_t>(4 * size_));
+  requests_.reserve(4 * static_cast<std::size_t>(size_));
+  finished_.resize(4 * static_cast<std::size_t>(size_));
   scratch_.resize(static_cast<std::size_t>(size_ * kPartBytes));
 }
 

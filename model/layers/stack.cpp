@@ -58,7 +58,7 @@ void Stack::declare_block(const ModelConfig& config, const std::string& name, st
     const AttentionKind kind = blocks_per_layer_ == 3 ? AttentionKind::causal : AttentionKind::self;
     block.attention.emplace(config, kind, name, site, table);
   }
-  blocks_.push_back(std::move(block));
+  blocks_.push_back(block);
 }
 
 NormParameters Stack::declare_norm(const std::string& name, ParameterTable& table) const {

@@ -27,4 +27,8 @@ struct PerType {
   }
 };
 
+// GCC deduces this by itself; clang 14, and with it clang-tidy, does not.
+template <typename Function>
+PerType(Function*, Function*, Function*) -> PerType<Function>;
+
 }  // namespace octavo
