@@ -25,7 +25,7 @@ struct AttentionSpec {
 ///     p[i, j] = softmax over j of scale * q[i] . k[j];   out[i] = sum over j of dropout(p)[i, j]
 ///     v[j]
 ///
-/// for every head. A sentence without keys gives zeros.
+/// for every head. A sentence without keys gives zeros (and minus infinity for lse).
 struct AttentionArgs {
   AttentionSpec spec;
   Tensor q;  ///< [queries.rows, heads * key_width], compute type; rows may be apart
@@ -39,7 +39,7 @@ struct AttentionArgs {
 /// @param out  [queries.rows, heads * value_width], compute type, overwritten; tail rows become
 /// zero.
 /// @param lse  [queries.rows, heads], statistics type: log of the sum of exponentials of the scaled
-///             scores, for backward. Absent when only decoding.
+///             scores, for backward; zero in tail rows. Absent when only decoding.
 /// The weights [queries, keys] of one head of one sentence exist only in cache.
 void attention_forward(Context& ctx, const AttentionArgs& in, Tensor out, Tensor lse);
 

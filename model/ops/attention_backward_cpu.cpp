@@ -183,9 +183,10 @@ void attention_backward(OnCpu, Context& ctx, const AttentionArgs& in, const Tens
                         const Tensor& dout, const AttentionGradients& gradients,
                         const Tensor& scratch) {
   const auto pairs = HWY_DYNAMIC_DISPATCH(backward_kernel)().template get<T>();
-  for_parts(ctx, scratch, [&](std::int64_t part, std::int64_t parts, const Tensor& memory) {
+  const auto run = [&](std::int64_t part, std::int64_t parts, const Tensor& memory) {
     pairs(in, attention_part(in, part, parts), lse, dout, gradients, memory);
-  });
+  };
+  for_parts(ctx, scratch, attention_work(in), run);
   zero_rows_from(gradients.dq, in.queries.tokens);
   zero_rows_from(gradients.dk, in.keys.tokens);
   zero_rows_from(gradients.dv, in.keys.tokens);

@@ -74,6 +74,9 @@ struct PairRange {
 /// thread's work, so results don't depend on the number of parts.
 PairRange attention_part(const AttentionArgs& in, std::int64_t part, std::int64_t parts);
 
+/// All of it, in the unit of for_parts().
+std::int64_t attention_work(const AttentionArgs& in);
+
 /// Zeroes rows [first, dim(0)).
 void zero_rows_from(const Tensor& t, std::int64_t first);
 

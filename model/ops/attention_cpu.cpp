@@ -153,26 +153,34 @@ namespace {
 HWY_EXPORT(attention_kernel);
 HWY_EXPORT(weights_kernel);
 
+// Cost of one head of sentence b, in weights: products grow with queries * keys, copies with their
+// sum; the constants are rough.
+std::int64_t head_cost(const AttentionArgs& in, std::int64_t b) {
+  const auto* queries = in.queries.offsets.data<std::int32_t>() + b;
+  const auto* keys = in.keys.offsets.data<std::int32_t>() + b;
+  const std::int64_t m = queries[1] - queries[0], n = keys[1] - keys[0];
+  return m * n + 8 * (m + n) + 64;
+}
+
 }  // namespace
 
+std::int64_t attention_work(const AttentionArgs& in) {
+  std::int64_t cost = 0;
+  for (std::int64_t b = 0; b < in.queries.sentences; ++b) cost += head_cost(in, b);
+  return cost * in.spec.heads * (in.spec.key_width + in.spec.value_width) / 16;
+}
+
 PairRange attention_part(const AttentionArgs& in, std::int64_t part, std::int64_t parts) {
-  const auto* queries = in.queries.offsets.data<std::int32_t>();
-  const auto* keys = in.keys.offsets.data<std::int32_t>();
-  // Products grow with queries * keys, copies with their sum; the constants are rough.
-  const auto cost = [&](std::int64_t b) {
-    const std::int64_t m = queries[b + 1] - queries[b], n = keys[b + 1] - keys[b];
-    return m * n + 8 * (m + n) + 64;
-  };
   const std::int64_t sentences = in.queries.sentences, heads = in.spec.heads;
   std::int64_t total = 0;
-  for (std::int64_t b = 0; b < sentences; ++b) total += cost(b) * heads;
+  for (std::int64_t b = 0; b < sentences; ++b) total += head_cost(in, b) * heads;
   // The first pair at or beyond a given share of the cost.
   const auto pair_at = [&](std::int64_t share) {
     std::int64_t left = total * share / parts;
     for (std::int64_t b = 0; b < sentences; ++b) {
-      const std::int64_t c = cost(b);
-      if (left < c * heads) return b * heads + (left + c - 1) / c;
-      left -= c * heads;
+      const std::int64_t cost = head_cost(in, b);
+      if (left < cost * heads) return b * heads + (left + cost - 1) / cost;
+      left -= cost * heads;
     }
     return sentences * heads;
   };
@@ -190,9 +198,10 @@ template <typename T>
 void attention_forward(OnCpu, Context& ctx, const AttentionArgs& in, const Tensor& out,
                        const Tensor& lse, const Tensor& scratch) {
   const auto pairs = HWY_DYNAMIC_DISPATCH(attention_kernel)().template get<T>();
-  for_parts(ctx, scratch, [&](std::int64_t part, std::int64_t parts, const Tensor& memory) {
+  const auto run = [&](std::int64_t part, std::int64_t parts, const Tensor& memory) {
     pairs(in, attention_part(in, part, parts), out, lse, memory);
-  });
+  };
+  for_parts(ctx, scratch, attention_work(in), run);
   zero_rows_from(out, in.queries.tokens);
   if (lse.present()) zero_rows_from(lse, in.queries.tokens);
 }
@@ -201,9 +210,10 @@ template <typename T>
 void attention_weights(OnCpu, Context& ctx, const AttentionArgs& in, const Tensor& weights,
                        const Tensor& scratch) {
   const auto pairs = HWY_DYNAMIC_DISPATCH(weights_kernel)().template get<T>();
-  for_parts(ctx, scratch, [&](std::int64_t part, std::int64_t parts, const Tensor& memory) {
+  const auto run = [&](std::int64_t part, std::int64_t parts, const Tensor& memory) {
     pairs(in, attention_part(in, part, parts), weights, memory);
-  });
+  };
+  for_parts(ctx, scratch, attention_work(in), run);
 }
 
 template void attention_forward<float>(OnCpu, Context&, const AttentionArgs&, const Tensor&,

@@ -130,9 +130,10 @@ void cached_attention_forward(OnCpu, Context& ctx, const CachedAttentionArgs& in
                               const Tensor& scratch) {
   const auto pairs = HWY_DYNAMIC_DISPATCH(pairs_kernel)().template get<T>();
   const std::int64_t n = in.q.dim(0) * in.spec.heads;
-  for_parts(ctx, scratch, [&](std::int64_t part, std::int64_t parts, const Tensor& memory) {
+  const auto run = [&](std::int64_t part, std::int64_t parts, const Tensor& memory) {
     pairs(in, n * part / parts, n * (part + 1) / parts, out, memory);
-  });
+  };
+  for_parts(ctx, scratch, n * in.steps * (in.spec.key_width + in.spec.value_width), run);
 }
 
 template void cached_attention_forward<float>(OnCpu, Context&, const CachedAttentionArgs&,

@@ -137,7 +137,8 @@ template <typename T>
 void loss_rows(OnCpu, Context& ctx, const LossRows& rows) {
   const auto kernel = HWY_DYNAMIC_DISPATCH(rows_kernel)().template get<T>();
   const std::int64_t R = rows.logits.dim(0);
-  parallel_for(ctx, R, 1, [&](std::int64_t begin, std::int64_t end) { kernel(rows, begin, end); });
+  parallel_for(ctx, R, grain_of(rows.vocabulary),
+               [&](std::int64_t begin, std::int64_t end) { kernel(rows, begin, end); });
   double* sums = rows.sums.data<double>();
   for (std::int64_t r = 0; r < R; ++r) {  // in the order of rows, whoever computed them
     sums[0] += rows.losses.data<double>()[2 * r];

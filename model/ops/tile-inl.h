@@ -99,42 +99,22 @@ HWY_NOINLINE void tile_row_block(const TileProduct<C>& p, std::int64_t m) {
   if (vector < p.vectors) tile_block<kRows, 1, kTransposed>(p, m, vector, k_begin, k_end);
 }
 
+/// tile_row_block() of `rows` rows, 1 to kRows.
+template <int kRows, bool kTransposed, typename C>
+HWY_INLINE void tile_rows(const TileProduct<C>& p, std::int64_t m, std::int64_t rows) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return tile_rows<kRows - 1, kTransposed>(p, m, rows);
+  }
+  tile_row_block<kRows, kTransposed>(p, m);
+}
+
 /// Computes the product in blocks of nearly equal height, so that no thin block remains.
 template <bool kTransposed, typename C>
 HWY_INLINE void multiply_tile(const TileProduct<C>& p) {
   const std::int64_t blocks = (p.rows + kTileRows - 1) / kTileRows;
   for (std::int64_t i = 0; i < blocks; ++i) {
-    const std::int64_t m = p.rows * i / blocks;
-    switch (p.rows * (i + 1) / blocks - m) {
-      case 1:
-        tile_row_block<1, kTransposed>(p, m);
-        break;
-      case 2:
-        tile_row_block<2, kTransposed>(p, m);
-        break;
-      case 3:
-        tile_row_block<3, kTransposed>(p, m);
-        break;
-      case 4:
-        tile_row_block<4, kTransposed>(p, m);
-        break;
-      case 5:
-        tile_row_block<5, kTransposed>(p, m);
-        break;
-      case 6:
-        tile_row_block<6, kTransposed>(p, m);
-        break;
-#if !(HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3)
-      case 7:
-        tile_row_block<7, kTransposed>(p, m);
-        break;
-      case 8:
-        tile_row_block<8, kTransposed>(p, m);
-        break;
-#endif
-      default:
-        break;
-    }
+    const std::int64_t m = p.rows * i / blocks, end = p.rows * (i + 1) / blocks;
+    tile_rows<kTileRows, kTransposed>(p, m, end - m);
   }
 }
 

@@ -126,9 +126,10 @@ void top_k(OnCpu, Context& ctx, const TopKArgs& in, const Tensor& log_probabilit
            const Tensor& ids, const Tensor& scratch) {
   const auto rows = HWY_DYNAMIC_DISPATCH(rows_kernel)().template get<T>();
   const std::int64_t R = in.logits.dim(0);
-  for_parts(ctx, scratch, [&](std::int64_t part, std::int64_t parts, const Tensor& memory) {
+  const auto run = [&](std::int64_t part, std::int64_t parts, const Tensor& memory) {
     rows(in, R * part / parts, R * (part + 1) / parts, log_probabilities, ids, memory);
-  });
+  };
+  for_parts(ctx, scratch, R * in.vocabulary, run);
 }
 
 template void top_k<float>(OnCpu, Context&, const TopKArgs&, const Tensor&, const Tensor&,

@@ -215,11 +215,11 @@ TEST(Attention, OneSentenceAtATimeGivesTheSameBytes) {
 
 TEST(Attention, ThreadsDontChangeAByte) {
   const AttentionCase c{.name = "",
-                        .queries = {40, 3, 1, 25, 9},
+                        .queries = {40, 3, 1, 25, 90},
                         .keys = {2, 30, 7, 7, 50},
                         .heads = 3,
-                        .key_width = 8,
-                        .value_width = 8,
+                        .key_width = 64,
+                        .value_width = 64,
                         .dropout = 0.1};
   AttentionProblem one(c, DType::f32, 8);
   Context single(Device::cpu, 1, kScratch);

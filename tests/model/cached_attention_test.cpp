@@ -96,11 +96,11 @@ INSTANTIATE_TEST_SUITE_P(All, CachedAttentionKernel, every_kernel(), kernel_name
 
 TEST(CachedAttention, ThreadsDontChangeAByte) {
   const AttentionSpec spec{.heads = 3, .key_width = 20, .value_width = 20};
-  Problem one(spec, 7, 20, 13, DType::f32);
+  Problem one(spec, 64, 20, 13, DType::f32);
   Context single(Device::cpu, 1, 1 << 16);
   cached_attention_forward(single, one.args(), one.out);
   for (const int threads : {2, 5, 32}) {
-    Problem many(spec, 7, 20, 13, DType::f32);
+    Problem many(spec, 64, 20, 13, DType::f32);
     Context ctx(Device::cpu, threads, 1 << 16);
     cached_attention_forward(ctx, many.args(), many.out);
     EXPECT_TRUE(one.out.same_bytes(many.out));

@@ -102,14 +102,14 @@ TEST(TopK, MinusInfinityHasNoMassAndComesLast) {
 
 TEST(TopK, ThreadsDontChangeAByte) {
   RandomStream stream(1);
-  const TestTensor logits = TestTensor::random({7, 900}, DType::f32, stream);
-  TestTensor one({7, 5}, DType::f32), one_ids({7, 5}, DType::i32);
+  const TestTensor logits = TestTensor::random({40, 2000}, DType::f32, stream);
+  TestTensor one({40, 5}, DType::f32), one_ids({40, 5}, DType::i32);
   Context single(Device::cpu, 1, 1 << 20);
-  top_k(single, {.logits = logits, .vocabulary = 900, .k = 5}, one, one_ids);
+  top_k(single, {.logits = logits, .vocabulary = 2000, .k = 5}, one, one_ids);
   for (const int threads : {2, 3, 9}) {
-    TestTensor many({7, 5}, DType::f32), ids({7, 5}, DType::i32);
+    TestTensor many({40, 5}, DType::f32), ids({40, 5}, DType::i32);
     Context ctx(Device::cpu, threads, 1 << 20);
-    top_k(ctx, {.logits = logits, .vocabulary = 900, .k = 5}, many, ids);
+    top_k(ctx, {.logits = logits, .vocabulary = 2000, .k = 5}, many, ids);
     EXPECT_TRUE(one.same_bytes(many) && one_ids.same_bytes(ids));
   }
 }
