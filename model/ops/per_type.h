@@ -26,8 +26,6 @@ struct PerType {
     }
   }
 };
-template <typename Function>
-PerType(Function*, Function*, Function*) -> PerType<Function>;
 
 // GCC deduces this by itself; clang 14, and with it clang-tidy, does not.
 template <typename Function>
