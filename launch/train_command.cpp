@@ -1,8 +1,10 @@
 #include <fmt/format.h>
+#include <omp.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -33,9 +35,10 @@ struct TrainOptions {
   int threads = 0;
 };
 
-/// Threads of this rank: what was asked for, else its share of the host's processors.
+/// Threads of this rank: what was asked for, OMP_NUM_THREADS, or its share of the processors.
 int threads_per_rank(int asked, int ranks_on_host) {
   if (asked > 0) return asked;
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) return omp_get_max_threads();
   const auto processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   return std::max(1, processors / ranks_on_host);
 }
@@ -137,7 +140,7 @@ Command train_command() {
       ("progress", po::value(&options->progress)->default_value("auto")->value_name("HOW"),
        "live: one line that is redrawn; plain: lines; auto: live on a terminal")  //
       ("threads", po::value(&options->threads)->default_value(0)->value_name("N"),
-       "threads of each rank; 0: its share of the processors");
+       "threads of each rank; 0: OMP_NUM_THREADS, else its share of the processors");
   c.positional.add("config", 1);
   c.more_help = [] { return format_help(list_settings<Experiment>()); };
   c.run = [options](const po::variables_map&) {

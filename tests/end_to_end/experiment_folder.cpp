@@ -1,0 +1,145 @@
+#include "tests/end_to_end/experiment_folder.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/file.h"
+#include "core/philox.h"
+
+namespace octavo::testkit {
+
+namespace {
+
+constexpr const char* kConfig = R"(
+data:
+  prepared: {0}/prepared
+  train:
+    - source: {0}/train.source
+      target: {0}/train.target
+  dev:
+    source: {0}/dev.source
+    target: {0}/dev.target
+  subwords:
+    vocabulary_size: 400
+  max_length: 120
+  max_ratio: none
+model:
+  width: 48
+  hidden: 96
+  heads: 3
+  encoder_layers: 2
+  decoder_layers: 2
+  max_positions: 128
+  dropout: 0.1
+  attention_dropout: 0.1
+  activation_dropout: 0.1
+trainer:
+  output: {0}/run
+  tokens_per_update: 1400
+  max_updates: 50
+  schedule:
+    kind: inverse_sqrt
+    peak_rate: 0.001
+    warmup_updates: 5
+  report_every: 1
+)";
+
+/// A word that looks like one: two or three syllables.
+std::string word(std::uint64_t number) {
+  static constexpr const char* kSyllables[] = {"ba", "du", "ki", "lo", "ne", "ra", "su", "ti"};
+  std::string out;
+  for (std::uint64_t n = number + 8; n > 0; n /= 8) out += kSyllables[n % 8];
+  return out;
+}
+
+}  // namespace
+
+ExperimentFolder::ExperimentFolder(int longest) {
+  write_text("train", 3000, longest, 1);
+  write_text("dev", 40, longest, 2);
+  write_file(config(), fmt::format(kConfig, folder_.path().string()));
+  const ProgramResult prepared = octavo({"prepare", config(), "--threads", "1"});
+  EXPECT_EQ(prepared.exit_code, 0) << prepared.err;
+}
+
+void ExperimentFolder::write_text(const std::string& name, int lines, int longest,
+                                  std::uint64_t seed) const {
+  RandomStream random(seed);
+  std::string source, target;
+  for (int line = 0; line < lines; ++line) {
+    // Half of the lines are short: lengths are very unequal.
+    const std::uint64_t most = line % 2 == 0 ? 4 : static_cast<std::uint64_t>(longest);
+    const std::uint64_t words = 1 + random.below(most);
+    for (std::uint64_t i = 0; i < words; ++i) {
+      const std::uint64_t r = random.below(60);
+      source += (i > 0 ? " " : "") + word(r * r / 60);  // some words are frequent
+      target += (i > 0 ? " " : "") + word(100 + r * r / 60);
+    }
+    source += '\n';
+    target += '\n';
+  }
+  write_file(path(name + ".source"), source);
+  write_file(path(name + ".target"), target);
+}
+
+std::vector<std::string> ExperimentFolder::settings_arguments(
+    const std::string& run, const std::vector<std::string>& settings) const {
+  std::vector<std::string> arguments{"--progress", "plain", "--set", "trainer.output=" + path(run)};
+  for (const std::string& s : settings) {
+    arguments.emplace_back("--set");
+    arguments.push_back(s);
+  }
+  return arguments;
+}
+
+ProgramResult ExperimentFolder::train(const std::string& run,
+                                      const std::vector<std::string>& settings, int threads) const {
+  std::vector<std::string> arguments{"train", config(), "--threads", std::to_string(threads)};
+  const std::vector<std::string> more = settings_arguments(run, settings);
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return octavo(arguments);
+}
+
+ProgramResult ExperimentFolder::train_ranks(const std::string& run,
+                                            const std::vector<std::string>& settings,
+                                            int ranks) const {
+  std::vector<std::string> arguments{std::string(OCTAVO_SOURCE_DIR) + "/launch/train.sh",
+                                     config(),
+                                     "--ranks",
+                                     std::to_string(ranks),
+                                     "--threads",
+                                     "1"};
+  const std::vector<std::string> more = settings_arguments(run, settings);
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  setenv("OCTAVO", OCTAVO_PROGRAM, 1);
+  return run_program(arguments);
+}
+
+ProgramResult ExperimentFolder::octavo(const std::vector<std::string>& arguments,
+                                       const std::string& input) {
+  std::vector<std::string> all{OCTAVO_PROGRAM};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return run_program(all, input);
+}
+
+std::vector<UpdateRecord> ExperimentFolder::records(const std::string& run) const {
+  std::vector<UpdateRecord> records;
+  std::istringstream lines(read_file(path(run) + "/metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json record = nlohmann::json::parse(line);
+    if (!record.contains("gradient_norm")) continue;  // a validation
+    records.push_back({.loss = record.at("loss"), .norm = record.at("gradient_norm")});
+  }
+  return records;
+}
+
+std::string ExperimentFolder::weights(const std::string& run, std::int64_t update) const {
+  const std::string folder = path(run) + fmt::format("/checkpoints/step_{:08}/", update);
+  return read_file(folder + "weights.safetensors") + read_file(folder + "optimizer.safetensors");
+}
+
+}  // namespace octavo::testkit

@@ -1,0 +1,95 @@
+// What is promised of runs that ought to be the same run.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/end_to_end/experiment_folder.h"
+
+namespace octavo {
+namespace {
+
+using testkit::ExperimentFolder;
+using testkit::ProgramResult;
+using testkit::UpdateRecord;
+
+/// The largest relative difference of loss or gradient norm in any update.
+double largest_difference(const std::vector<UpdateRecord>& a, const std::vector<UpdateRecord>& b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    worst =
+        std::max({worst, std::abs(a[i].loss / b[i].loss - 1), std::abs(a[i].norm / b[i].norm - 1)});
+  }
+  return worst;
+}
+
+class Repeat : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { folder_ = new ExperimentFolder(40); }
+  static void TearDownTestSuite() { delete folder_; }
+  static ExperimentFolder* folder_;
+};
+ExperimentFolder* Repeat::folder_ = nullptr;
+
+// Micro-batches of at most 192 target tokens: one rank takes about eight of them for an update,
+// eight ranks one each.
+TEST_F(Repeat, EightRanksOrTwoThreadsTrainLikeOne) {
+  const std::vector<std::string> settings{"trainer.max_tokens=192"};
+  const ProgramResult one = folder_->train("one", settings);
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  const ProgramResult threads = folder_->train("threads", settings, 2);
+  ASSERT_EQ(threads.exit_code, 0) << threads.err;
+  const ProgramResult ranks = folder_->train_ranks("ranks", settings, 8);
+  ASSERT_EQ(ranks.exit_code, 0) << ranks.err;
+
+  const std::vector<UpdateRecord> expected = folder_->records("one");
+  ASSERT_EQ(expected.size(), 50U);
+  EXPECT_GT(expected.front().loss - expected.back().loss, 1.0);  // nats
+  ASSERT_EQ(folder_->records("threads").size(), 50U);
+  ASSERT_EQ(folder_->records("ranks").size(), 50U);
+  EXPECT_LE(largest_difference(expected, folder_->records("threads")), 1e-5);
+  EXPECT_LE(largest_difference(expected, folder_->records("ranks")), 1e-5);
+}
+
+TEST_F(Repeat, TheSameRunTwiceGivesTheSameBytes) {
+  for (const char* precision : {"float32", "bf16"}) {
+    const std::vector<std::string> settings{std::string("trainer.precision=") + precision,
+                                            "trainer.max_updates=12"};
+    const std::string a = std::string("a_") + precision, b = std::string("b_") + precision;
+    const ProgramResult first = folder_->train(a, settings, 2);
+    ASSERT_EQ(first.exit_code, 0) << first.err;
+    ASSERT_EQ(folder_->train(b, settings, 2).exit_code, 0);
+    EXPECT_TRUE(folder_->weights(a, 12) == folder_->weights(b, 12)) << precision;
+  }
+}
+
+// A run that is interrupted and goes on equals the run that was not, bit for bit; over the end of
+// an epoch, with running averages and validation between.
+TEST_F(Repeat, ARunThatGoesOnEqualsTheRunThatWasNotInterrupted) {
+  const std::vector<std::string> common{
+      "trainer.tokens_per_update=20000", "trainer.average_decay=0.9",
+      "trainer.validation.every_updates=3", "trainer.validation.bleu_sentences=10",
+      "trainer.checkpoints.every_updates=2"};
+  std::vector<std::string> half = common, whole = common;
+  half.emplace_back("trainer.max_updates=5");
+  whole.emplace_back("trainer.max_updates=9");
+  const ProgramResult straight = folder_->train("straight", whole);
+  ASSERT_EQ(straight.exit_code, 0) << straight.err;
+  ASSERT_EQ(folder_->train("halves", half).exit_code, 0);
+  const ProgramResult second = folder_->train("halves", whole);
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_TRUE(folder_->weights("straight", 9) == folder_->weights("halves", 9));
+  EXPECT_EQ(folder_->records("halves").size(), 9U);
+}
+
+TEST_F(Repeat, OtherSettingsOrOtherTextAreRefusedByName) {
+  ASSERT_EQ(folder_->train("fixed", {"trainer.max_updates=1"}).exit_code, 0);
+  const ProgramResult other =
+      folder_->train("fixed", {"trainer.max_updates=2", "trainer.label_smoothing=0.2"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("trainer.label_smoothing was 0.1, is 0.2"), std::string::npos)
+      << other.err;
+}
+
+}  // namespace
+}  // namespace octavo
