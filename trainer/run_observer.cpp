@@ -92,6 +92,12 @@ void RunObserver::saved(const std::filesystem::path& checkpoint) {
 }
 
 void RunObserver::ended(TrainingEnd end, const TrainingState& state) {
+  if (!window_.empty()) {
+    const Progress now = progress(state);
+    metrics_->write(now.report);
+    display_->report(now);
+    window_.clear();
+  }
   display_.reset();
   spdlog::info("[trainer] {}: {} updates in {:.1f} minutes; {}", in_words(end), state.update,
                state.seconds / 60, setup_.run.string());

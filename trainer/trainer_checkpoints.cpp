@@ -24,6 +24,19 @@ void append(std::vector<NamedTensor>& to, std::vector<NamedTensor> more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
+/// Whether the present update is that of the best validation.
+bool is_best(const TrainingState& state) {
+  return state.best_score && state.best_update == state.update;
+}
+
+/// Makes best.json name the checkpoint of the present update.
+void point_to_best(const TrainerConfig& config, const TrainingState& state) {
+  const bool by_bleu = config.validation.metric == ValidationMetric::bleu;
+  write_best(config.output, {.update = state.update,
+                             .metric = by_bleu ? "bleu" : "nll",
+                             .score = by_bleu ? *state.best_score : -*state.best_score});
+}
+
 }  // namespace
 
 void Trainer::restore_from_newest() {
@@ -39,6 +52,8 @@ void Trainer::restore_from_newest() {
     const std::vector<StepCheckpoint> there = list_checkpoints(run);
     if (!there.empty()) {
       restore(there.back().path);
+      // A writer killed behind the checkpoint has left best.json as it was.
+      if (is_best(state_)) point_to_best(config_, state_);
     } else if (config_.init_from) {
       load_initial_weights();
     }
@@ -87,8 +102,8 @@ void Trainer::send_from_rank_0() {
 }
 
 void Trainer::save() {
-  const bool is_best = state_.best_score && state_.best_update == state_.update;
-  if (saved_update_ == state_.update && !(is_best && validated_update_ == state_.update)) return;
+  const bool best = is_best(state_);
+  if (saved_update_ == state_.update && !(best && validated_update_ == state_.update)) return;
   saved_update_ = state_.update;
   saved_seconds_ = state_.seconds;
   if (group_.rank() != 0) return;
@@ -107,12 +122,7 @@ void Trainer::save() {
   const fs::path run = config_.output;
   const fs::path folder = checkpoint_folder(run, state_.update);
   write_checkpoint(folder, contents);
-  if (is_best) {
-    const bool by_bleu = config_.validation.metric == ValidationMetric::bleu;
-    write_best(run, {.update = state_.update,
-                     .metric = by_bleu ? "bleu" : "nll",
-                     .score = by_bleu ? *state_.best_score : -*state_.best_score});
-  }
+  if (best) point_to_best(config_, state_);
   remove_expired(run, config_.checkpoints.retention, config_.checkpoints.retention.keep_last);
   observer_.saved(folder);
 }
