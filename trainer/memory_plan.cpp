@@ -47,6 +47,11 @@ MemoryPlan plan_memory(Task& task, const TrainerConfig& config, int threads,
   const Pass pass{ctx, parameters, activations, {.training = true, .seed = 0, .update = 0}};
   task.plan(pass, max_tokens);
   ctx.set_recorder(nullptr);
+  // The library's scratch does not grow steadily with the rows of a product: smaller batches may
+  // take a little more than the largest.
+  for (std::int64_t tokens = kRowMultiple; tokens < max_tokens; tokens += kRowMultiple) {
+    task.plan(pass, tokens);
+  }
   optimizer.step(ctx, 0);
   plan.parameters = parameters.bytes();
   plan.optimizer = optimizer.bytes();

@@ -108,6 +108,7 @@ std::string TranslationTask::name_sentences() const {
 }
 
 void TranslationTask::plan(const Pass& pass, std::int64_t max_tokens) {
+  const ArenaScope scope(pass.memory);
   const TokenBatch batch = planned_batch({.sentences = max_tokens / 2,
                                           .source_tokens = max_tokens,
                                           .target_tokens = max_tokens,
