@@ -3,25 +3,15 @@
 #include <algorithm>
 #include <memory>
 
+#include "configs/experiment.h"
 #include "core/error.h"
 #include "core/output.h"
 #include "core/settings.h"
 #include "core/suggest.h"
 #include "launch/commands.h"
-#include "model/config.h"
 
 namespace octavo {
 namespace {
-
-/// All sections of a settings file.
-struct AllSettings {
-  ModelConfig model;
-
-  template <typename Visitor>
-  void describe(Visitor& v) {
-    v.section("model", model, "shape of the Transformer");
-  }
-};
 
 /// Whether `key` is `name` or stands below it.
 bool is_within(const std::string& key, const std::string& name) {
@@ -42,7 +32,7 @@ std::vector<std::string> names_of(std::span<const SettingHelp> rows) {
 }
 
 int print_settings(const std::string& name) {
-  std::vector<SettingHelp> rows = list_settings<AllSettings>();
+  std::vector<SettingHelp> rows = list_settings<Experiment>();
   if (!name.empty()) {
     const std::vector<std::string> names = names_of(rows);
     std::erase_if(rows, [&](const SettingHelp& row) { return !is_within(row.key, name); });

@@ -1,0 +1,81 @@
+#include "configs/experiment.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "core/file.h"
+#include "tests/testkit/child.h"
+#include "tests/testkit/temp_folder.h"
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> shipped() {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(fs::path(OCTAVO_SOURCE_DIR) / "configs")) {
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+  }
+  return files;
+}
+
+TEST(Experiment, EveryShippedFileIsReadAndWrittenBack) {
+  EXPECT_EQ(shipped().size(), 7U);
+  const testkit::TempFolder folder;
+  for (const fs::path& file : shipped()) {
+    const Experiment experiment = read_experiment(file, {});
+    const fs::path copy = folder.path() / file.filename();
+    write_file(copy, resolved_yaml(experiment));
+    EXPECT_EQ(resolved_yaml(read_experiment(copy, {})), resolved_yaml(experiment)) << file;
+  }
+}
+
+// A key and its comment stand on one line, but keys that only open a section.
+TEST(Experiment, EverySettingInShippedFilesIsCommented) {
+  for (const fs::path& file : shipped()) {
+    std::istringstream lines(read_file(file));
+    int number = 0;
+    for (std::string line; std::getline(lines, line);) {
+      ++number;
+      const bool held_out = line.find("dev.") != std::string::npos ||
+                            line.find("test.") != std::string::npos;  // said at their section
+      const bool opens = line.ends_with(":");
+      if (line.starts_with("#") || opens || held_out) continue;
+      EXPECT_NE(line.find("# "), std::string::npos) << file << ":" << number << ": " << line;
+    }
+  }
+}
+
+TEST(Experiment, OverridesAreCheckedAsTheFileIs) {
+  const fs::path file = shipped().front();
+  const auto error = [&](const std::string& assignment) {
+    const std::vector<std::string> overrides{assignment};
+    return testkit::message_of<UserError>([&] { read_experiment(file, overrides); });
+  };
+  EXPECT_NE(error("trainer.max_update=5").find("did you mean 'max_updates'?"), std::string::npos)
+      << error("trainer.max_update=5");
+  EXPECT_NE(error("data.max_length=5000").find("model.max_positions"), std::string::npos);
+  EXPECT_NE(error("model.heads=7").find("model.heads 7"), std::string::npos)
+      << error("model.heads=7");
+}
+
+TEST(Experiment, OnlyWhatMayChangeMayChangeOnResume) {
+  const fs::path file = fs::path(OCTAVO_SOURCE_DIR) / "configs" / "reverse.yaml";
+  const std::string saved = resolved_yaml(read_experiment(file, {}));
+  const auto error = [&](const std::vector<std::string>& overrides) {
+    const Experiment now = read_experiment(file, overrides);
+    return testkit::message_of<UserError>([&] { check_resumable(now, saved, "runs/x/step"); });
+  };
+  EXPECT_EQ("nothing thrown",
+            error({"trainer.max_updates=9", "trainer.max_tokens=512", "trainer.report_every=3",
+                   "trainer.recompute=layer", "comm.timeout_seconds=5", "translate.beam=2"}));
+  const std::string refused = error({"model.width=128", "trainer.seed=2"});
+  EXPECT_NE(refused.find("model.width was 64, is 128"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("trainer.seed was 1, is 2"), std::string::npos) << refused;
+}
+
+}  // namespace
+}  // namespace octavo
