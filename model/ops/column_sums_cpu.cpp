@@ -17,7 +17,7 @@ void sum_rows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t w
               ComputeType<T>* to) {
   const VectorTag<T> d;
   const std::int64_t L = lanes(d);
-  const auto start = [&](std::int64_t c, auto part) HWY_ATTR {
+  const auto start = [&]([[maybe_unused]] std::int64_t c, [[maybe_unused]] auto part) HWY_ATTR {
     if constexpr (kAdd) return load(d, to + c, part);
     return hn::Zero(d);
   };
