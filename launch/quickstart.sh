@@ -94,15 +94,27 @@ report() {
   printf '\n%s\nrun folder: %s\n' "$(speed)" "$run"
 }
 
-# Tokens per second, the mean over the run.
+# Tokens per second, the median of the run's reports.
 speed() {
   python3 - "$run/metrics.jsonl" <<'EOF'
 import json, statistics, sys
 records = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
-for side in ("source", "target"):
-    rates = [r[f"{side}_tokens_per_second"] for r in records if f"{side}_tokens_per_second" in r]
-    print(f"{statistics.mean(rates):.0f} {side} tokens/s", end=", " if side == "source" else "\n")
+reports = [record for record in records if record["kind"] == "train"]
+if reports:
+    source, target = (statistics.median(report[f"{side}_tokens_per_second"] for report in reports)
+                      for side in ("source", "target"))
+    print(f"speed of training: {source:.0f} source tokens/s, {target:.0f} target tokens/s")
+else:
+    print("speed of training: not known, it was too short for a report")
 EOF
+}
+
+# Averages the last five checkpoints, or those that a short training has left.
+average() {
+  local checkpoints=("$run"/checkpoints/step_*/)
+  local last=$((${#checkpoints[@]} < 5 ? ${#checkpoints[@]} : 5))
+  rm -rf "$run/average"
+  "$octavo" average "$run" --last "$last" --output "$run/average"
 }
 
 say "packages"
@@ -116,7 +128,7 @@ say "subwords and corpus"
 say "training for $minutes minutes in all"
 train
 say "averaging the last checkpoints"
-"$octavo" average "$run" --last 5 --output "$run/average"
+average
 translation=$run/test.$target
 say "translating the test set"
 "$octavo" translate "$run/average" --beam 4 <"$text/test.$source" >"$translation.tmp"
