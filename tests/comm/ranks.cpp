@@ -50,6 +50,7 @@ Ranks::Ranks(const std::vector<std::string>& command) {
   std::array<int, 2> ends{};
   expect(pipe2(ends.data(), O_CLOEXEC) == 0, "pipe failed");
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& argument : command)
     arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
