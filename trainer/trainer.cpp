@@ -185,7 +185,7 @@ bool Trainer::checkpoint_due() const {
   const CheckpointConfig& c = config_.checkpoints;
   return (c.every_updates && state_.update % *c.every_updates == 0) ||
          (c.every_minutes && state_.seconds - saved_seconds_ >= 60 * *c.every_minutes) ||
-         state_.best_update == state_.update;
+         best_unsaved_;
 }
 
 bool Trainer::validate() {
@@ -202,6 +202,7 @@ bool Trainer::validate() {
   if (best) {
     state_.best_score = score;
     state_.best_update = state_.update;
+    best_unsaved_ = true;
     state_.validations_without_gain = 0;
   } else {
     ++state_.validations_without_gain;

@@ -122,6 +122,7 @@ class Trainer {
   Clock::time_point began_;
   double saved_seconds_ = 0;
   std::int64_t saved_update_ = -1, validated_update_ = -1;
+  bool best_unsaved_ = false;  ///< validation found a new best since the last checkpoint
 };
 
 }  // namespace octavo

@@ -51,6 +51,7 @@ std::vector<std::vector<TextTranslation>> Translator::translate(std::span<const 
     counts_.unfinished += !translations[0].ended;
   }
   std::vector<std::vector<TextTranslation>> results;
+  results.reserve(parts.size());
   for (const Line& line : parts) {
     results.push_back(join(line, std::span(found).subspan(line.begin, line.end - line.begin)));
   }

@@ -82,7 +82,20 @@ TEST_F(Repeat, ARunThatGoesOnEqualsTheRunThatWasNotInterrupted) {
   EXPECT_EQ(folder_->records("halves").size(), 9U);
 }
 
-TEST_F(Repeat, OtherSettingsOrOtherTextAreRefusedByName) {
+TEST_F(Repeat, AFinishedRunStartedAgainDoesNothing) {
+  const std::vector<std::string> settings{"trainer.max_updates=2",
+                                          "trainer.validation.every_updates=2",
+                                          "trainer.validation.bleu_sentences=4"};
+  const ProgramResult first = folder_->train("finished", settings);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_NE(first.err.find("[trainer] saved"), std::string::npos) << first.err;
+  const ProgramResult again = folder_->train("finished", settings);
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(again.err.find("[trainer] saved"), std::string::npos) << again.err;
+  EXPECT_EQ(again.err.find("[validation]"), std::string::npos) << again.err;
+}
+
+TEST_F(Repeat, OtherSettingsAreRefusedByName) {
   ASSERT_EQ(folder_->train("fixed", {"trainer.max_updates=1"}).exit_code, 0);
   const ProgramResult other =
       folder_->train("fixed", {"trainer.max_updates=2", "trainer.label_smoothing=0.2"});
