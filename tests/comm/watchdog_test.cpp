@@ -32,8 +32,8 @@ class WatchdogTest : public testing::Test {
   Watchdog::Callbacks callbacks_{.overdue = [this] { ++overdue_; },
                                  .vanished =
                                      [this](int rank) {
+                                       last_vanished_ = rank;  // before the count tells of it
                                        ++vanished_;
-                                       last_vanished_ = rank;
                                      }};
 
   // A process that only sleeps.
