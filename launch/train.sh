@@ -65,8 +65,10 @@ usable_cores() {
 cores=$(usable_cores)
 : "${threads:=$((cores / ranks > 0 ? cores / ranks : 1))}"
 export OMP_NUM_THREADS=$threads
-# Threads that spin at a barrier would keep others from reaching it.
-((ranks * threads <= cores)) || export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
+# Threads that wait sleep. Where anything else needs the cores, threads that spin keep the one they
+# wait for from running: ten to forty times slower on a busy machine. For the same reason nothing is
+# bound to a core.
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 
 command=("$program" train "$config" --progress "$progress" --threads "$threads" "${settings[@]}")
 if ! command -v mpirun >/dev/null; then
@@ -101,8 +103,7 @@ else
   choose btl_vader_backing_directory "$work"
   choose orte_tmpdir_base "$work"
 fi
-options=(--oversubscribe --bind-to none -n "$ranks" -x OMP_NUM_THREADS)
-[[ -z ${OMP_WAIT_POLICY:-} ]] || options+=(-x OMP_WAIT_POLICY)
+options=(--oversubscribe --bind-to none -n "$ranks" -x OMP_NUM_THREADS -x OMP_WAIT_POLICY)
 ((EUID != 0)) || options+=(--allow-run-as-root)
 
 # mpirun answers SIGINT and SIGTERM by killing the ranks after a while. SIGUSR1 it hands on, and the
@@ -131,15 +132,20 @@ ranks_run() {
 }
 
 # Once a rank has failed, mpirun waits twice sigkill_timeout even if no rank is left. We don't: half
-# a second if the ranks have said how they ended, else eight; a minute if there was no rank yet.
+# a second if the ranks have said how they ended, else eight, in which mpirun shows what they wrote.
 end_idle_mpirun() {
-  local never idle=0 patience=120
+  local never idle=0 patience=16 looks
   exec {never}<> <(:)
+  # Ranks may fail as soon as they start: look often until they do, a minute at most.
+  for ((looks = 0; looks < 6000; ++looks)); do
+    ranks_run && break
+    read -rt 0.01 -u "$never" || true
+  done
   while kill -0 "$mpirun"; do
     read -rt 0.5 -u "$never" || true
-    if ranks_run; then idle=0 patience=16; else idle=$((idle + 1)); fi
+    if ranks_run; then idle=0; else idle=$((idle + 1)); fi
     if [[ -s $words ]]; then patience=1; fi
-    ((idle <= patience)) || kill -KILL "$mpirun"
+    if ((idle > patience)); then : >"$work/idle"; kill -KILL "$mpirun"; fi
   done
 }
 
@@ -157,8 +163,12 @@ kill "$watcher" 2>/dev/null || true
 
 sed -n 's/^say //p' "$words" >&2
 ranks_code=$(sed -n 's/^exit 0*\([0-9]\)/\1/p' "$words" | sort -n | tail -n 1)
-if [[ -n $ranks_code ]] && ((ranks_code > 0 || code == 1 || code == 137)); then
+if [[ -e $work/idle ]]; then ended=1; else ended=0; fi
+if [[ -n $ranks_code ]] && ((ranks_code > 0 || code == 1 || ended)); then
   code=$ranks_code
+elif ((ended)); then
+  code=1
+  echo "error: launch/train.sh: all ranks ended before they could say why" >&2
 elif ((code == 1 || code > 4)); then
   echo "error: launch/train.sh: mpirun ended with code $code (128 + N is signal N), and no rank said" \
     "why. OMPI_MCA_orte_execute_quiet=0 lets mpirun speak." >&2

@@ -111,7 +111,9 @@ void train_on(Group& group, const TrainOptions& options, const StopSignals& sign
                    .threads = threads,
                    .ranks_on_host = ranks_on_host},
                   task, group, signals, observer);
-  const TrainingEnd end = trainer.run();
+  TrainingEnd end = TrainingEnd::finished;
+  // Here, so that an exception can't take gradients from under peers that still add them up.
+  run_together(group, [&] { end = trainer.run(); });
   if (group.rank() == 0) observer.ended(end, trainer.state());
 }
 
