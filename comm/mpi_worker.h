@@ -88,6 +88,7 @@ class MpiWorker {
   bool first_left_on_host();
   /// Says `text` for the whole run.
   [[noreturn]] void speak_and_end(const std::string& text, int exit_code);
+  void say(const std::string& text);
   /// What a process does whose worker is stuck.
   [[noreturn]] void end_alone(const Cause& cause);
   std::string message_of(const Cause& cause) const;
@@ -108,7 +109,7 @@ class MpiWorker {
   std::exception_ptr failure_;
   std::optional<Cause> cause_;
   std::vector<int> local_ranks_, gone_;
-  std::atomic<bool> has_cause_ = false;
+  std::atomic<bool> has_cause_ = false, spoken_ = false;
 
   std::thread thread_;
 };

@@ -89,13 +89,13 @@ void MpiWorker::obey(const Alarm& alarm) {
   if (alarm.kind == Alarm::Kind::failed)
     speak_and_end(fmt::format("rank {}: {}", alarm.origin, alarm.text.data()), alarm.exit_code);
   if (alarm.kind == Alarm::Kind::overdue)
-    say_last_words(fmt::format("[comm] rank {}: {}", rank_, watchdog_->last_collective()));
+    say(fmt::format("[comm] rank {}: {}", rank_, watchdog_->last_collective()));
   end_process(alarm.exit_code);
 }
 
 void MpiWorker::end_for(const Cause& cause) {
   if (cause.kind == Cause::Kind::overdue) {
-    say_last_words(message_of(cause));
+    say(message_of(cause));
     alarms_->send_to_all(
         {.kind = Alarm::Kind::overdue, .exit_code = cause.exit_code, .origin = rank_});
     end_process(cause.exit_code);
@@ -127,13 +127,18 @@ bool MpiWorker::first_left_on_host() {
 }
 
 void MpiWorker::speak_and_end(const std::string& text, int exit_code) {
-  say_last_words(text);
+  say(text);
   alarms_->send_to_all({.kind = Alarm::Kind::leave, .exit_code = exit_code, .origin = rank_});
   end_process(exit_code);
 }
 
+// The worker may be late, and the thread that stands in for it come first.
+void MpiWorker::say(const std::string& text) {
+  if (!spoken_.exchange(true)) say_last_words(text);
+}
+
 void MpiWorker::end_alone(const Cause& cause) {
-  say_last_words(message_of(cause));
+  say(message_of(cause));
   end_process(cause.exit_code);
 }
 

@@ -25,6 +25,8 @@ struct LocalPeer {
 
 /// Watches, from a thread of its own, how long a collective takes and whether the other processes
 /// of this host are alive. It only reports: the owner decides how to end.
+///
+/// Time in which this process was itself stopped (Ctrl-Z, a suspended machine) does not count.
 class Watchdog {
  public:
   struct Callbacks {
@@ -75,7 +77,9 @@ class Watchdog {
   bool reported_ = false;
   bool peers_may_go_ = false;
   bool closing_ = false;
-  Clock::time_point since_;
+  Clock::time_point since_;      // it began, or ended
+  Clock::time_point last_look_;  // at the clock
+  double waited_seconds_ = 0.0;  // in the collective, as counted by looks
 
   std::thread thread_;  // last: it uses all of the above
 };

@@ -73,6 +73,27 @@ TEST_F(WatchdogTest, IsQuietBetweenCollectives) {
   EXPECT_EQ(0, overdue_);
 }
 
+// In a child, because the test itself must go on.
+TEST_F(WatchdogTest, DoesNotCountTheTimeItWasStopped) {
+  const pid_t child = fork();
+  if (child == 0) {
+    Watchdog dog(1.5, {}, callbacks_);
+    dog.begin("barrier", 0, DType::u8);
+    pause_ms(50);
+    raise(SIGSTOP);
+    pause_ms(200);
+    _exit(overdue_);
+  }
+  int status = 0;
+  waitpid(child, &status, WUNTRACED);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  pause_ms(1700);
+  kill(child, SIGCONT);
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(0, WEXITSTATUS(status));
+}
+
 TEST_F(WatchdogTest, NamesTheLastCollective) {
   Watchdog dog(100.0, {}, callbacks_);
   EXPECT_EQ("no collective yet", dog.last_collective());
