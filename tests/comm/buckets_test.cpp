@@ -139,6 +139,9 @@ TEST_P(BucketsOf, SumInAnyOrder) {
 TEST_P(BucketsOf, HideBehindComputing) {
   EXPECT_EQ("", testkit::run_ranks(GetParam(), "hide_sums"));
 }
+TEST_P(BucketsOf, TakeNoMemory) {
+  EXPECT_EQ("", testkit::run_ranks(GetParam(), "allocate_nothing"));
+}
 INSTANTIATE_TEST_SUITE_P(Ranks, BucketsOf, testing::Values(2, 3));
 
 }  // namespace

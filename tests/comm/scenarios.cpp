@@ -7,6 +7,7 @@ const std::map<std::string, std::function<void(double)>>& scenarios() {
       {"collectives", check_collectives},
       {"sum_buckets", sum_buckets},
       {"hide_sums", hide_sums},
+      {"allocate_nothing", allocate_nothing},
       {"exception", fail_by_exception},
       {"everywhere", fail_everywhere},
       {"without_catching", fail_without_catching},

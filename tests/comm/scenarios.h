@@ -12,6 +12,7 @@ const std::map<std::string, std::function<void(double)>>& scenarios();
 void check_collectives(double ranks);
 void sum_buckets(double);
 void hide_sums(double);
+void allocate_nothing(double);
 void fail_by_exception(double culprit);
 void fail_everywhere(double);
 void fail_without_catching(double);
