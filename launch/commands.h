@@ -8,6 +8,7 @@ namespace octavo {
 Command average_command();
 Command evaluate_command();
 Command inspect_command();
+Command plan_command();
 Command prepare_command();
 Command score_command();
 Command settings_command();

@@ -1,14 +1,10 @@
 #include <fmt/format.h>
-#include <omp.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "comm/group.h"
@@ -16,6 +12,7 @@
 #include "configs/experiment.h"
 #include "core/log.h"
 #include "launch/commands.h"
+#include "launch/rank_threads.h"
 #include "trainer/checkpoint.h"
 #include "trainer/run_folder.h"
 #include "trainer/run_observer.h"
@@ -34,14 +31,6 @@ struct TrainOptions {
   std::string progress;
   int threads = 0;
 };
-
-/// Threads of this rank: what was asked for, OMP_NUM_THREADS, or its share of the processors.
-int threads_per_rank(int asked, int ranks_on_host) {
-  if (asked > 0) return asked;
-  if (std::getenv("OMP_NUM_THREADS") != nullptr) return omp_get_max_threads();
-  const auto processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return std::max(1, processors / ranks_on_host);
-}
 
 int count_ranks_on_host(Group& group) {
   // The rank with local number 0 stands for its host; with equal hosts this is exact.

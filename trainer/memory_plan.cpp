@@ -35,29 +35,27 @@ std::string gigabytes(std::int64_t bytes) {
 
 }  // namespace
 
-MemoryPlan plan_memory(Task& task, const TrainerConfig& config, int threads,
+MemoryPlan plan_memory(const PlannedWork& work, const TrainerConfig& config, int threads,
                        std::int64_t max_tokens) {
   MemoryPlan plan;
   plan.max_tokens = max_tokens;
   Context ctx(Device::plan, threads, 0);
-  ctx.set_recorder(&plan.ops);
-  Parameters parameters(task.parameter_table(), ctx, dtype_of(config.precision), true);
+  Parameters parameters(work.parameter_table(), ctx, dtype_of(config.precision), true);
   Optimizer optimizer(config.optimizer, config.average_decay, ctx, parameters);
   Arena activations;
   const Pass pass{ctx, parameters, activations, {.training = true, .seed = 0, .update = 0}};
-  task.plan(pass, max_tokens);
-  ctx.set_recorder(nullptr);
+  work.plan(pass, max_tokens);
   // The library's scratch does not grow steadily with the rows of a product: smaller batches may
   // take a little more than the largest.
   for (std::int64_t tokens = kRowMultiple; tokens < max_tokens; tokens += kRowMultiple) {
-    task.plan(pass, tokens);
+    work.plan(pass, tokens);
   }
   optimizer.step(ctx, 0);
   plan.parameters = parameters.bytes();
   plan.optimizer = optimizer.bytes();
   plan.activations = activations.high_water();
   plan.scratch = ctx.scratch().high_water();
-  plan.validation = task.validation_bytes(config.average_decay.has_value());
+  plan.validation = work.validation_bytes(config.average_decay.has_value());
   return plan;
 }
 
@@ -66,8 +64,9 @@ std::int64_t memory_budget(const TrainerConfig& config, int ranks_on_host) {
   return available_bytes() / 10 * 8 / ranks_on_host;
 }
 
-MemoryPlan choose_plan(Task& task, const TrainerConfig& config, int threads, std::int64_t budget) {
-  const std::int64_t smallest = task.smallest_max_tokens();
+MemoryPlan choose_plan(const PlannedWork& work, const TrainerConfig& config, int threads,
+                       std::int64_t budget) {
+  const std::int64_t smallest = work.smallest_max_tokens();
   const std::int64_t largest = config.max_tokens.value_or(
       round_up(std::min(config.tokens_per_update, kLargestAutomatic), kRowMultiple));
   if (config.max_tokens && *config.max_tokens < smallest) {
@@ -77,10 +76,10 @@ MemoryPlan choose_plan(Task& task, const TrainerConfig& config, int threads, std
         *config.max_tokens, smallest));
   }
   std::int64_t tokens = std::max(largest, smallest);
-  MemoryPlan plan = plan_memory(task, config, threads, tokens);
+  MemoryPlan plan = plan_memory(work, config, threads, tokens);
   while (!config.max_tokens && plan.total() > budget && tokens > smallest) {
     tokens = std::max(smallest, tokens / 2 / kRowMultiple * kRowMultiple);
-    plan = plan_memory(task, config, threads, tokens);
+    plan = plan_memory(work, config, threads, tokens);
   }
   if (plan.total() > budget) {
     throw UserError(fmt::format(

@@ -3,9 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "core/recorder.h"
 #include "trainer/config.h"
-#include "trainer/task.h"
+#include "trainer/planned_work.h"
 
 namespace octavo {
 
@@ -17,13 +16,12 @@ struct MemoryPlan {
   std::int64_t activations = 0;  ///< what forward saves until backward
   std::int64_t scratch = 0;
   std::int64_t validation = 0;  ///< decoding, with weights of its own if an average is kept
-  OpList ops;                   ///< forward and backward of that micro-batch
 
   std::int64_t total() const { return parameters + optimizer + activations + scratch + validation; }
 };
 
 /// @param threads  CPU ops keep scratch per thread.
-MemoryPlan plan_memory(Task& task, const TrainerConfig& config, int threads,
+MemoryPlan plan_memory(const PlannedWork& work, const TrainerConfig& config, int threads,
                        std::int64_t max_tokens);
 
 /// Bytes that one of `ranks_on_host` ranks may take: what was set, else 80 % of its share of what
@@ -32,6 +30,7 @@ std::int64_t memory_budget(const TrainerConfig& config, int ranks_on_host);
 
 /// The plan for config.max_tokens, or for `auto` the largest that fits the budget.
 /// @throws UserError  it does not fit: with what each part takes, and what to change.
-MemoryPlan choose_plan(Task& task, const TrainerConfig& config, int threads, std::int64_t budget);
+MemoryPlan choose_plan(const PlannedWork& work, const TrainerConfig& config, int threads,
+                       std::int64_t budget);
 
 }  // namespace octavo

@@ -91,6 +91,10 @@ std::string with_commas(std::int64_t value) {
   return digits;
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
+}
+
 std::optional<double> seconds_left(const Progress& p) {
   if (!p.share || !(*p.share > 0) || !(p.report.seconds > 0)) return std::nullopt;
   return p.report.seconds * (1 - std::min(1.0, *p.share)) / *p.share;

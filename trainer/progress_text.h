@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "trainer/reports.h"
 
@@ -21,6 +22,8 @@ std::string short_number(double value);
 std::string short_duration(double seconds);
 /// "1,234,567"
 std::string with_commas(std::int64_t value);
+/// "1 rank", "2 ranks"
+std::string counted(std::int64_t count, std::string_view noun);
 
 /// Time left at the pace so far; nothing when no pace is known yet.
 std::optional<double> seconds_left(const Progress& progress);

@@ -33,13 +33,11 @@ RunObserver::RunObserver(const Setup& setup) : setup_(setup) {}
 
 void RunObserver::started(const TrainingState& state, const MemoryPlan& plan) {
   spdlog::info(
-      "[trainer] {} ranks of {} threads; each takes {:.2f} GB (parameters {:.2f}, optimiser "
-      "{:.2f}, "
-      "activations {:.2f}, scratch {:.2f}, validation {:.2f}) for micro-batches of {} target "
-      "tokens",
-      setup_.ranks, setup_.threads, gigabytes(plan.total()), gigabytes(plan.parameters),
-      gigabytes(plan.optimizer), gigabytes(plan.activations), gigabytes(plan.scratch),
-      gigabytes(plan.validation), plan.max_tokens);
+      "[trainer] {} of {}; each takes {:.2f} GB (parameters {:.2f}, optimiser {:.2f}, activations "
+      "{:.2f}, scratch {:.2f}, validation {:.2f}) for micro-batches of {} target tokens",
+      counted(setup_.ranks, "rank"), counted(setup_.threads, "thread"), gigabytes(plan.total()),
+      gigabytes(plan.parameters), gigabytes(plan.optimizer), gigabytes(plan.activations),
+      gigabytes(plan.scratch), gigabytes(plan.validation), plan.max_tokens);
   metrics_ = std::make_unique<MetricsLog>(setup_.run, state.update);
   display_ = std::make_unique<ProgressDisplay>(setup_.style);
 }

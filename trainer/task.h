@@ -7,6 +7,7 @@
 #include "core/context.h"
 #include "model/layers/pass.h"
 #include "model/parameters.h"
+#include "trainer/planned_work.h"
 
 namespace octavo {
 
@@ -37,7 +38,8 @@ class Task {
  public:
   virtual ~Task() = default;
 
-  virtual const ParameterTable& parameter_table() const = 0;
+  /// What memory is planned for.
+  virtual const PlannedWork& planned() const = 0;
 
   /// The next update's work; waits for it. Valid until the next call.
   /// @throws whatever reading or planning the data threw.
@@ -57,15 +59,8 @@ class Task {
   };
   virtual void start(const Start& start) = 0;
 
-  /// Runs the largest micro-batch that max_tokens allows, on a plan.
-  virtual void plan(const Pass& pass, std::int64_t max_tokens) = 0;
-  /// max_tokens can't be less: the longest sentence must fit.
-  virtual std::int64_t smallest_max_tokens() const = 0;
-
   /// Loss and BLEU of held-out text, with these weights. All ranks call it together.
   virtual ValidationResult validate(const Parameters& parameters) = 0;
-  /// What validate() takes. @param own_weights  whether it gets weights of its own (EMA).
-  virtual std::int64_t validation_bytes(bool own_weights) const = 0;
 };
 
 }  // namespace octavo

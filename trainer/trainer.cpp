@@ -32,12 +32,13 @@ Trainer::Trainer(const Setup& setup, Task& task, Group& group, const StopSignals
       signals_(signals),
       observer_(observer),
       schedule_(setup.config.schedule, setup.model_width),
-      plan_(choose_plan(task, config_, setup.threads, memory_budget(config_, setup.ranks_on_host))),
+      plan_(choose_plan(task.planned(), config_, setup.threads,
+                        memory_budget(config_, setup.ranks_on_host))),
       ctx_(Device::cpu, setup.threads, plan_.scratch),
-      parameters_(task.parameter_table(), ctx_, dtype_of(config_.precision), true),
+      parameters_(task.planned().parameter_table(), ctx_, dtype_of(config_.precision), true),
       optimizer_(config_.optimizer, config_.average_decay, ctx_, parameters_),
       activations_(plan_.activations),
-      buckets_(group, parameters_.flat_gradient(), slices_of(task.parameter_table()),
+      buckets_(group, parameters_.flat_gradient(), slices_of(task.planned().parameter_table()),
                setup.bucket_bytes),
       sums_(2, 0.0) {
   if (schedule_.needs_progress() && !config_.max_updates && !config_.max_minutes) {
@@ -46,7 +47,7 @@ Trainer::Trainer(const Setup& setup, Task& task, Group& group, const StopSignals
         "trainer.max_minutes, so that the end is known");
   }
   if (config_.average_decay) {
-    averaged_ = std::make_unique<Parameters>(task.parameter_table(), ctx_,
+    averaged_ = std::make_unique<Parameters>(task.planned().parameter_table(), ctx_,
                                              dtype_of(config_.precision), false);
   }
   restore_from_newest();

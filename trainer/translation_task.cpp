@@ -13,12 +13,18 @@ TranslationTask::TranslationTask(const Setup& setup, Group& group)
       config_(setup.trainer),
       group_(group),
       data_(open_prepared(setup.data)),
-      model_(setup.model, data_.subwords.source->vocabulary().size(),
-             data_.subwords.target->vocabulary().size()) {
-  const ValidationConfig& validation = setup.trainer.validation;
-  if (data_.dev && (validation.every_updates || validation.every_minutes)) {
+      planned_({.model = setup.model,
+                .source_vocabulary = data_.subwords.source->vocabulary().size(),
+                .target_vocabulary = data_.subwords.target->vocabulary().size(),
+                .max_length = setup.data.max_length,
+                .trainer = setup.trainer,
+                .search = setup.search,
+                .validates = data_.dev.has_value(),
+                .threads = setup.threads}) {
+  const WorkMemory memory = planned_.validation_memory();
+  if (memory.activations > 0) {
     validation_ = std::make_unique<TranslationValidation>(
-        TranslationValidation::Setup{.model = model_,
+        TranslationValidation::Setup{.model = planned_.model(),
                                      .source = *data_.subwords.source,
                                      .target = *data_.subwords.target,
                                      .dev = *data_.dev,
@@ -26,38 +32,10 @@ TranslationTask::TranslationTask(const Setup& setup, Group& group)
                                      .trainer = setup.trainer,
                                      .search = setup.search,
                                      .bleu = setup.bleu,
-                                     .threads = setup.threads},
+                                     .threads = setup.threads,
+                                     .memory = memory},
         group);
   }
-}
-
-BatchLimits TranslationTask::limits(std::int64_t max_tokens) const {
-  // Source sides are as long as target sides, more or less; attention's weights are never stored,
-  // so their number needs no limit of its own.
-  const std::int64_t longest = data_config_.max_length;
-  return {.source_tokens = max_tokens,
-          .target_tokens = max_tokens,
-          .sentences = max_tokens,
-          .longest = longest,
-          .sum_squares = max_tokens * longest};
-}
-
-std::int64_t TranslationTask::smallest_max_tokens() const {
-  return round_up(data_config_.max_length, kRowMultiple);
-}
-
-TrainingData TranslationTask::training_data() const {
-  TrainingData data{.corpora = {},
-                    .weights = {},
-                    .source = data_.subwords.source.get(),
-                    .target = data_.subwords.target.get(),
-                    .sample = data_config_.subwords.sample,
-                    .max_length = data_config_.max_length};
-  for (std::size_t i = 0; i < data_.train.size(); ++i) {
-    data.corpora.push_back(&data_.train[i]);
-    data.weights.push_back(data_config_.train[i].weight);
-  }
-  return data;
 }
 
 void TranslationTask::start(const Start& start) {
@@ -65,9 +43,10 @@ void TranslationTask::start(const Start& start) {
                                 .tokens_per_update = config_.tokens_per_update,
                                 .rank = group_.rank(),
                                 .ranks = group_.size(),
-                                .limits = limits(start.max_tokens)};
-  prefetcher_ = std::make_unique<Prefetcher>(
-      training_data(), settings, Cursor{.epoch = start.epoch, .update = start.update_in_epoch});
+                                .limits = planned_.limits(start.max_tokens)};
+  prefetcher_ =
+      std::make_unique<Prefetcher>(training_data(data_, data_config_), settings,
+                                   Cursor{.epoch = start.epoch, .update = start.update_in_epoch});
 }
 
 const UpdateWork& TranslationTask::next() {
@@ -92,13 +71,13 @@ void TranslationTask::run(const Pass& pass, std::int64_t i, double scale, Tensor
   const Transformer::LossOptions options{.label_smoothing = config_.label_smoothing,
                                          .gradient_scale = scale,
                                          .recompute = config_.recompute};
-  model_.forward(pass, batch, options, sums, saved_);
-  model_.backward(pass, batch, options, saved_, done);
+  planned_.model().forward(pass, batch, options, sums, saved_);
+  planned_.model().backward(pass, batch, options, saved_, done);
 }
 
 std::string TranslationTask::name_sentences() const {
   constexpr std::size_t kNamed = 3;
-  const TrainingData data = training_data();
+  const TrainingData data = training_data(data_, data_config_);
   const std::vector<SentenceRef>& all = batches_->references;
   std::string names;
   for (std::size_t i = 0; i < std::min(kNamed, all.size()); ++i) {
@@ -107,30 +86,9 @@ std::string TranslationTask::name_sentences() const {
   return all.size() <= kNamed ? names : fmt::format("{} and {} more", names, all.size() - kNamed);
 }
 
-void TranslationTask::plan(const Pass& pass, std::int64_t max_tokens) {
-  const ArenaScope scope(pass.memory);
-  const TokenBatch batch = planned_batch({.sentences = max_tokens / 2,
-                                          .source_tokens = max_tokens,
-                                          .target_tokens = max_tokens,
-                                          .source_longest = data_config_.max_length,
-                                          .target_longest = data_config_.max_length});
-  const Transformer::LossOptions options{.label_smoothing = config_.label_smoothing,
-                                         .recompute = config_.recompute};
-  Transformer::Saved saved;
-  model_.forward(pass, batch, options, Tensor(nullptr, {2}, DType::f64), saved);
-  model_.backward(pass, batch, options, saved, [](int) {});
-}
-
 ValidationResult TranslationTask::validate(const Parameters& parameters) {
   expect(validation_ != nullptr, "TranslationTask::validate: there is no data.dev");
   return validation_->run(parameters);
-}
-
-std::int64_t TranslationTask::validation_bytes(bool own_weights) const {
-  if (validation_ == nullptr) return 0;
-  Context plan(Device::plan, 1, 0);
-  const Parameters weights(model_.table(), plan, dtype_of(config_.precision), false);
-  return validation_->bytes() + (own_weights ? weights.bytes() : 0);
 }
 
 }  // namespace octavo

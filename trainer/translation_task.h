@@ -9,8 +9,8 @@
 #include "data/prefetch.h"
 #include "data/prepared.h"
 #include "eval/bleu.h"
-#include "model/transformer.h"
 #include "trainer/config.h"
+#include "trainer/planned_translation.h"
 #include "trainer/task.h"
 #include "trainer/translation_validation.h"
 #include "translate/config.h"
@@ -34,26 +34,20 @@ class TranslationTask final : public Task {
 
   const PreparedData& data() const { return data_; }
 
-  const ParameterTable& parameter_table() const override { return model_.table(); }
+  const PlannedTranslation& planned() const override { return planned_; }
   void start(const Start& start) override;
   const UpdateWork& next() override;
   void run(const Pass& pass, std::int64_t i, double scale, Tensor sums,
            const GroupDone& done) override;
   std::string name_sentences() const override;
-  void plan(const Pass& pass, std::int64_t max_tokens) override;
-  std::int64_t smallest_max_tokens() const override;
   ValidationResult validate(const Parameters& parameters) override;
-  std::int64_t validation_bytes(bool own_weights) const override;
 
  private:
-  BatchLimits limits(std::int64_t max_tokens) const;
-  TrainingData training_data() const;
-
   DataConfig data_config_;
   TrainerConfig config_;
   Group& group_;
   PreparedData data_;
-  Transformer model_;
+  PlannedTranslation planned_;
   Transformer::Saved saved_;
   std::unique_ptr<Prefetcher> prefetcher_;
   UpdateWork work_;

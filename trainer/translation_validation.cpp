@@ -22,17 +22,45 @@ BatchLimits loss_limits(std::int64_t max_length) {
           .sum_squares = rows * max_length};
 }
 
-BatchTranslator make_translator(const TranslationValidation::Setup& setup) {
-  const Vocabulary& target = setup.target.vocabulary();
-  const std::span<const std::int32_t> never = target.never_generated();
-  return {setup.model,
-          {.rules = search_rules(setup.search),
-           .frame = {target.bos(), target.eos()},
-           .never_generated = {never.begin(), never.end()},
-           .batch_tokens = setup.search.batch_tokens}};
+/// @param vocabulary  of the target; null for a plan, which does not look at ids.
+BatchTranslator make_translator(const Transformer& model, const SearchConfig& search,
+                                const Vocabulary* vocabulary) {
+  BatchTranslator::Settings settings{.rules = search_rules(search),
+                                     .frame = {},
+                                     .never_generated = {},
+                                     .batch_tokens = search.batch_tokens};
+  if (vocabulary != nullptr) {
+    const std::span<const std::int32_t> never = vocabulary->never_generated();
+    settings.frame = {vocabulary->bos(), vocabulary->eos()};
+    settings.never_generated.assign(never.begin(), never.end());
+  }
+  return {model, settings};
+}
+
+WorkMemory loss_memory(const TranslationValidation::PlanSetup& setup) {
+  const BatchLimits limits = loss_limits(setup.max_length);
+  Context ctx(Device::plan, setup.threads, 0);
+  const Parameters parameters(setup.model.table(), ctx, dtype_of(setup.trainer.precision), false);
+  Arena arena;
+  const Pass pass{ctx, parameters, arena, {}};
+  const TokenBatch batch = planned_batch({.sentences = limits.sentences / 2,
+                                          .source_tokens = limits.source_tokens,
+                                          .target_tokens = limits.target_tokens,
+                                          .source_longest = setup.max_length,
+                                          .target_longest = setup.max_length});
+  setup.model.evaluate(pass, batch, setup.trainer.label_smoothing, Tensor(nullptr, {2}, DType::f64),
+                       {});
+  return {.activations = arena.high_water(), .scratch = ctx.scratch().high_water()};
 }
 
 }  // namespace
+
+WorkMemory TranslationValidation::plan(const PlanSetup& setup) {
+  const WorkMemory loss = loss_memory(setup);
+  if (setup.trainer.validation.bleu_sentences == 0) return loss;
+  return loss | make_translator(setup.model, setup.search, nullptr)
+                    .plan(dtype_of(setup.trainer.precision), setup.threads);
+}
 
 TranslationValidation::TranslationValidation(const Setup& setup, Group& group)
     : model_(setup.model),
@@ -44,35 +72,14 @@ TranslationValidation::TranslationValidation(const Setup& setup, Group& group)
       bleu_sentences_(
           std::min(setup.trainer.validation.bleu_sentences.value_or(dev_.rows()), dev_.rows())),
       bleu_(setup.bleu),
-      compute_(dtype_of(setup.trainer.precision)),
-      threads_(setup.threads),
-      translator_(make_translator(setup)),
-      max_length_(setup.max_length),
+      translator_(make_translator(setup.model, setup.search, &setup.target.vocabulary())),
       share_(held_out_batches(dev_, source_.vocabulary(), target_.vocabulary(), group.rank(),
-                              group.size(), loss_limits(max_length_))),
-      memory_(loss_memory()) {
-  if (bleu_sentences_ > 0) memory_ = memory_ | translator_.plan(compute_, threads_);
-  ctx_ = std::make_unique<Context>(Device::cpu, threads_, memory_.scratch);
-  arena_ = std::make_unique<Arena>(memory_.activations);
-}
-
-WorkMemory TranslationValidation::loss_memory() const {
-  const BatchLimits limits = loss_limits(max_length_);
-  Context plan(Device::plan, threads_, 0);
-  const Parameters parameters(model_.table(), plan, compute_, false);
-  Arena arena;
-  const Pass pass{plan, parameters, arena, {}};
-  const TokenBatch batch = planned_batch({.sentences = limits.sentences / 2,
-                                          .source_tokens = limits.source_tokens,
-                                          .target_tokens = limits.target_tokens,
-                                          .source_longest = max_length_,
-                                          .target_longest = max_length_});
-  model_.evaluate(pass, batch, label_smoothing_, Tensor(nullptr, {2}, DType::f64), {});
-  return {.activations = arena.high_water(), .scratch = plan.scratch().high_water()};
-}
+                              group.size(), loss_limits(setup.max_length))),
+      ctx_(Device::cpu, setup.threads, setup.memory.scratch),
+      arena_(setup.memory.activations) {}
 
 ValidationResult TranslationValidation::run(const Parameters& parameters) {
-  const Pass pass{*ctx_, parameters, *arena_, {}};
+  const Pass pass{ctx_, parameters, arena_, {}};
   ValidationResult result;
   add_loss(pass, result);
   if (bleu_sentences_ > 0) add_bleu(pass, result);

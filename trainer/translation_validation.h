@@ -17,6 +17,7 @@
 #include "trainer/task.h"
 #include "translate/batch_translator.h"
 #include "translate/config.h"
+#include "translate/work_memory.h"
 
 namespace octavo {
 
@@ -33,20 +34,27 @@ class TranslationValidation {
     const SearchConfig& search;
     const BleuSettings& bleu;
     int threads;
+    WorkMemory memory;  ///< what plan() says
   };
-  /// Plans and takes its memory, apart from the trainer's. `group` must outlive this.
+  /// What such a validation takes, whatever its text.
+  struct PlanSetup {
+    const Transformer& model;
+    std::int64_t max_length;
+    const TrainerConfig& trainer;
+    const SearchConfig& search;
+    int threads;
+  };
+  static WorkMemory plan(const PlanSetup& setup);
+
+  /// Takes its memory, apart from the trainer's. `group` must outlive this.
   TranslationValidation(const Setup& setup, Group& group);
 
   /// All ranks call it together.
   ValidationResult run(const Parameters& parameters);
 
-  /// Activations and scratch.
-  std::int64_t bytes() const { return memory_.activations + memory_.scratch; }
-
  private:
   void add_loss(const Pass& pass, ValidationResult& result) const;
   void add_bleu(const Pass& pass, ValidationResult& result) const;
-  WorkMemory loss_memory() const;
 
   const Transformer& model_;
   const Subwords& source_;
@@ -56,14 +64,10 @@ class TranslationValidation {
   double label_smoothing_;
   std::int64_t bleu_sentences_;
   BleuSettings bleu_;
-  DType compute_;
-  int threads_;
   BatchTranslator translator_;
-  std::int64_t max_length_;
   std::vector<HeldOutBatch> share_;  ///< this rank's pairs
-  WorkMemory memory_;
-  std::unique_ptr<Context> ctx_;
-  std::unique_ptr<Arena> arena_;
+  Context ctx_;
+  Arena arena_;
   std::int64_t runs_ = 0;  ///< chooses the sample
 };
 
