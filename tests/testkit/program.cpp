@@ -1,6 +1,7 @@
 #include "tests/testkit/program.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,10 +41,12 @@ ProgramResult run_program(const std::vector<std::string>& arguments, std::string
     ::_exit(127);
   }
   int status = 0;
-  expect(::waitpid(child, &status, 0) == child, "run_program: waitpid failed");
+  struct rusage usage {};
+  expect(::wait4(child, &status, 0, &usage) == child, "run_program: wait4 failed");
   return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
           .out = read_file(out),
-          .err = read_file(err)};
+          .err = read_file(err),
+          .peak_bytes = usage.ru_maxrss * 1024};
 }
 
 ProgramResult run_shell(const std::string& line) {

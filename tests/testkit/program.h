@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@ namespace octavo::testkit {
 struct ProgramResult {
   int exit_code = 0;  ///< 128 + the signal's number if a signal ended it
   std::string out, err;
+  std::int64_t peak_bytes = 0;  ///< most memory that was resident at a time
 };
 
 /// Runs a program to its end.
