@@ -8,7 +8,7 @@ namespace octavo {
 
 MultiHeadAttention::MultiHeadAttention(const ModelConfig& config, Kind kind,
                                        const std::string& prefix, int site, ParameterTable& table)
-    : kind_(kind), dropout_(config.attention_dropout), site_(site) {
+    : name_(prefix), kind_(kind), dropout_(config.attention_dropout), site_(site) {
   const std::int64_t width = config.resolved_head_width(), D = config.width;
   const std::int64_t P = config.heads * width;
   spec_ = {.heads = config.heads,
@@ -66,6 +66,14 @@ AttentionArgs MultiHeadAttention::arguments(const Pass& pass, const PackedTokens
           .dropout = pass.random.at(site_, dropout_, queries.ordinals)};
 }
 
+void MultiHeadAttention::show_weights(const Pass& pass, const AttentionArgs& in) const {
+  const ArenaScope scope(pass.memory);
+  const Tensor weights =
+      pass.allocate_statistics({in.queries.tokens, spec_.heads, in.keys.longest});
+  attention_weights(pass.ctx, in, weights);
+  (*pass.attention)(name_, weights);
+}
+
 MultiHeadAttention::Saved MultiHeadAttention::forward(const Pass& pass, const PackedTokens& queries,
                                                       const PackedTokens& keys, const Tensor& x_ND,
                                                       const Tensor& memory_MD, Tensor y_ND) const {
@@ -83,8 +91,9 @@ MultiHeadAttention::Saved MultiHeadAttention::forward(const Pass& pass, const Pa
   }
   saved.context_NP = pass.allocate({N, P});
   saved.lse_NH = pass.allocate_statistics({N, spec_.heads});
-  attention_forward(pass.ctx, arguments(pass, queries, keys, saved), saved.context_NP,
-                    saved.lse_NH);
+  const AttentionArgs in = arguments(pass, queries, keys, saved);
+  attention_forward(pass.ctx, in, saved.context_NP, saved.lse_NH);
+  if (pass.attention != nullptr) show_weights(pass, in);
   project_output(pass, saved.context_NP, y_ND);
   return saved;
 }

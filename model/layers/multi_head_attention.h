@@ -53,9 +53,11 @@ class MultiHeadAttention {
   void project_output(const Pass& pass, const Tensor& context_NP, Tensor y_ND) const;
 
  private:
+  void show_weights(const Pass& pass, const AttentionArgs& in) const;
   AttentionArgs arguments(const Pass& pass, const PackedTokens& queries, const PackedTokens& keys,
                           const Saved& saved) const;
 
+  std::string name_;
   AttentionSpec spec_;
   Kind kind_;
   double dropout_;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "core/arena.h"
 #include "core/context.h"
@@ -24,12 +25,19 @@ struct StepRandom {
   }
 };
 
+/// Is shown the weights of every attention that forward computes.
+/// @param name     of the layer, e.g. "decoder.layers.0.cross_attention".
+/// @param weights  [tokens, heads, longest sentence of keys], statistics type, before dropout; zero
+///                 beyond a sentence. They live until the call returns.
+using AttentionListener = std::function<void(const std::string& name, const Tensor& weights)>;
+
 /// What a layer needs beside its data, in forward and in backward.
 struct Pass {
   Context& ctx;
   const Parameters& parameters;
   Arena& memory;  ///< activations: what forward saves until backward
   StepRandom random;
+  const AttentionListener* attention = nullptr;  ///< null: nobody looks at weights
 
   Tensor allocate(std::initializer_list<std::int64_t> shape) const {
     return memory.allocate(shape, parameters.compute_type());

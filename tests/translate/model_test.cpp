@@ -7,8 +7,10 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "core/philox.h"
+#include "translate/attention.h"
 #include "translate/batch_translator.h"
 #include "translate/scorer.h"
 
@@ -68,6 +70,12 @@ class RandomModel {
     const PairScorer scorer(model_, kBos, batch_tokens);
     return within<std::vector<double>>(scorer.plan(type_, threads_),
                                        [&](const Pass& pass) { return scorer.score(pass, pairs); });
+  }
+
+  PairAttention attention(const IdPair& pair) const {
+    const AttentionReader reader(model_, kBos);
+    return within<PairAttention>(reader.plan(type_, threads_),
+                                 [&](const Pass& pass) { return reader.read(pass, pair); });
   }
 
   /// Random sentences of 1 to 39 tokens and EOS.
@@ -232,6 +240,49 @@ TEST(ModelSearchLimits, NoOutputIsLongerThanTheModelTakes) {
   for (const auto& t : model.translate(search_rules({.max_length = 1}), model.sources(5))) {
     EXPECT_LE(t[0].ids.size(), 1u);
   }
+}
+
+TEST(Attention, EveryRowIsADistributionOverTheSource) {
+  for (const DType type : {DType::f64, DType::f32}) {
+    const RandomModel model(type);
+    const PairAttention found = model.attention({{4, 5, 6, 7, kEos}, {8, 9, kEos}});
+    EXPECT_EQ(found.layers, 2);
+    EXPECT_EQ(found.heads, 2);
+    EXPECT_EQ(found.target_tokens, 3);
+    EXPECT_EQ(found.source_tokens, 5);
+    ASSERT_EQ(found.weights.size(), 2U * 2 * 3 * 5);
+    for (std::size_t row = 0; row < 12; ++row) {
+      const float* w = found.weights.data() + row * 5;
+      EXPECT_NEAR(w[0] + w[1] + w[2] + w[3] + w[4], 1, 1e-6);
+      EXPECT_GT(*std::max_element(w, w + 5) - *std::min_element(w, w + 5), 1e-4);  // no mean
+    }
+  }
+}
+
+TEST(Attention, DoesNotKnowWhatComesNext) {
+  const RandomModel model(DType::f64);
+  const std::vector<float> one = model.attention({{4, 5, 6, kEos}, {8, 9, 10, kEos}}).weights;
+  const std::vector<float> other = model.attention({{4, 5, 6, kEos}, {8, 9, 4, kEos}}).weights;
+  // The row of target token t sees BOS and tokens before t: the third token moves only the fourth.
+  for (std::size_t block = 0; block < 4; ++block) {
+    for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(one[block * 16 + i], other[block * 16 + i]);
+    EXPECT_NE(one[block * 16 + 12], other[block * 16 + 12]);
+  }
+}
+
+TEST(Attention, JsonIsNestedByLayerHeadTargetSource) {
+  const Vocabulary vocabulary({"<pad>", "<s>", "</s>", "<unk>", "a\"", "b"},
+                              {.pad = kPad, .bos = kBos, .eos = kEos, .unk = kUnk}, {});
+  const PairAttention attention{.layers = 1,
+                                .heads = 2,
+                                .target_tokens = 1,
+                                .source_tokens = 2,
+                                .weights = {0.25F, 0.75F, 1.0F, 0.00004F}};
+  const auto json =
+      nlohmann::json::parse(attention_json(attention, {{4, kEos}, {kEos}}, vocabulary, vocabulary));
+  EXPECT_EQ(json.at("source"), nlohmann::json::parse(R"(["a\"", "</s>"])"));
+  EXPECT_EQ(json.at("target"), nlohmann::json::parse(R"(["</s>"])"));
+  EXPECT_EQ(json.at("weights"), nlohmann::json::parse("[[[[0.25, 0.75]], [[1.0, 0.0]]]]"));
 }
 
 }  // namespace
