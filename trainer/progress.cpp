@@ -95,17 +95,20 @@ bool ProgressDisplay::due() const {
 }
 
 void ProgressDisplay::update(const Progress& progress) {
-  if (!due()) return;
-  // The width is asked for each time, so a window that changed is noticed at the next update.
-  live_->draw(live_line(progress, terminal_columns(STDERR_FILENO)));
-  drawn_ = Clock::now();
+  if (due()) draw(progress);
 }
 
 void ProgressDisplay::report(const Progress& progress) {
   if (live_ == nullptr)
     spdlog::info("[trainer] {}", plain_line(progress));
   else
-    update(progress);
+    draw(progress);
+}
+
+void ProgressDisplay::draw(const Progress& progress) {
+  // The width is asked for each time, so a window that changed is noticed at the next update.
+  live_->draw(live_line(progress, terminal_columns(STDERR_FILENO)));
+  drawn_ = Clock::now();
 }
 
 }  // namespace octavo

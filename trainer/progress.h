@@ -43,6 +43,8 @@ class ProgressDisplay {
 
  private:
   using Clock = std::chrono::steady_clock;
+  void draw(const Progress& progress);
+
   std::shared_ptr<LiveLine> live_;  // null in plain style
   Clock::time_point drawn_{};
 };
