@@ -86,6 +86,7 @@ ProgressDisplay::ProgressDisplay(ProgressStyle style) {
 
 ProgressDisplay::~ProgressDisplay() {
   if (live_ == nullptr) return;
+  if (waiting_) draw(*waiting_);
   live_->end();
   spdlog::default_logger()->sinks() = live_->behind();
 }
@@ -99,16 +100,20 @@ void ProgressDisplay::update(const Progress& progress) {
 }
 
 void ProgressDisplay::report(const Progress& progress) {
-  if (live_ == nullptr)
+  if (live_ == nullptr) {
     spdlog::info("[trainer] {}", plain_line(progress));
-  else
+  } else if (due()) {
     draw(progress);
+  } else {
+    waiting_ = progress;
+  }
 }
 
 void ProgressDisplay::draw(const Progress& progress) {
   // The width is asked for each time, so a window that changed is noticed at the next update.
   live_->draw(live_line(progress, terminal_columns(STDERR_FILENO)));
   drawn_ = Clock::now();
+  waiting_.reset();
 }
 
 }  // namespace octavo

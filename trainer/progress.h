@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -38,7 +39,7 @@ class ProgressDisplay {
   bool due() const;
   /// Between reports: draws the live line anew, at most five times a second.
   void update(const Progress& progress);
-  /// A report is complete: a line in the log, or the live line.
+  /// A report is complete: a line in the log, or the live line, as often as with update().
   void report(const Progress& progress);
 
  private:
@@ -47,6 +48,7 @@ class ProgressDisplay {
 
   std::shared_ptr<LiveLine> live_;  // null in plain style
   Clock::time_point drawn_{};
+  std::optional<Progress> waiting_{};  // a report that came too soon to be drawn; the last one is
 };
 
 /// Columns of the terminal behind a file descriptor. Where nobody knows (under mpirun it is a pipe)

@@ -175,20 +175,20 @@ TEST(ProgressDisplay, PlainReportsAreLinesOfTheLog) {
 TEST(ProgressDisplay, LogMessagesStandAboveTheLiveLine) {
   const std::string line = live_line(sample(), 79);
   const std::string clear = "\r\x1b[K";
-  EXPECT_EQ(
-      "[a] before\n" + clear + line + clear + "warning: [b] between\n" + line + "\n[c] behind\n",
-      stderr_of([] {
-        ::setenv("COLUMNS", "80", 1);
-        {
-          ProgressDisplay display(ProgressStyle::live);
-          spdlog::info("[a] before");
-          display.report(sample());
-          display.report(sample());  // too soon to be drawn again
-          spdlog::warn("[b] between");
-          spdlog::debug("[b] not shown");
-        }
-        spdlog::info("[c] behind");
-      }));
+  EXPECT_EQ("[a] before\n" + clear + line + clear + "warning: [b] between\n" + line + clear + line +
+                "\n[c] behind\n",
+            stderr_of([] {
+              ::setenv("COLUMNS", "80", 1);
+              {
+                ProgressDisplay display(ProgressStyle::live);
+                spdlog::info("[a] before");
+                display.report(sample());
+                display.report(sample());  // too soon to be drawn before the end
+                spdlog::warn("[b] between");
+                spdlog::debug("[b] not shown");
+              }
+              spdlog::info("[c] behind");
+            }));
 }
 
 TEST(ProgressDisplay, NoLineIsLeftWhereNoneWasDrawn) {
