@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <regex>
+#include <set>
 #include <sstream>
 
 #include "core/file.h"
@@ -75,6 +77,22 @@ TEST(Experiment, OnlyWhatMayChangeMayChangeOnResume) {
   const std::string refused = error({"model.width=128", "trainer.seed=2"});
   EXPECT_NE(refused.find("model.width was 64, is 128"), std::string::npos) << refused;
   EXPECT_NE(refused.find("trainer.seed was 1, is 2"), std::string::npos) << refused;
+}
+
+TEST(Experiment, TheDocumentedTableSaysWhatMayChangeOnResume) {
+  const std::string page = read_file(fs::path(OCTAVO_SOURCE_DIR) / "docs" / "settings.md");
+  std::istringstream table(page.substr(page.find("| what | may change on resume |")));
+  std::set<std::string> documented, actual;
+  const std::regex name("`([a-z_.\\[\\]]+)`");
+  for (std::string line; std::getline(table, line) && line.starts_with("|");) {
+    for (std::sregex_iterator found(line.begin(), line.end(), name), end; found != end; ++found) {
+      documented.insert((*found)[1]);
+    }
+  }
+  for (const SettingHelp& setting : list_settings<Experiment>()) {
+    if (setting.may_change) actual.insert(setting.key);
+  }
+  EXPECT_EQ(documented, actual);
 }
 
 }  // namespace
