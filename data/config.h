@@ -102,7 +102,6 @@ struct DataConfig {
   std::string prepared;
   std::vector<TrainCorpusConfig> train;
   HeldOutConfig dev;
-  HeldOutConfig test;
   SubwordConfig subwords;
   std::int64_t max_length = 256;
   std::optional<double> max_ratio = 3.0;
@@ -114,7 +113,6 @@ struct DataConfig {
               v.required(), v.may_change());
     v.setting("train", train, "parallel corpora to train on", v.required());
     v.section("dev", dev, "parallel text for validation during training");
-    v.section("test", test, "parallel text to test on after training");
     v.section("subwords", subwords, "how words are cut into subwords");
     v.setting("max_length", max_length,
               "longest sentence in subwords, EOS counted; pairs with a longer side are dropped",

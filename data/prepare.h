@@ -10,7 +10,7 @@ namespace octavo {
 
 /// What prepare() did for one part.
 struct PreparedPart {
-  std::string name;   ///< "subwords", "train.0", ..., "dev", "test"
+  std::string name;   ///< "subwords", "train.0", ..., "dev"
   bool made = false;  ///< false: it was up to date
   PairCounts counts;  ///< of a corpus
 };

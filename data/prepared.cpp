@@ -123,11 +123,9 @@ std::vector<Part> parts_of(const DataConfig& config) {
     part.settings["data.subwords.sample"] = config.subwords.sample ? "on" : "none";
     part.trained_on = true;
   }
-  const auto add_held_out = [&](const std::string& name, const HeldOutConfig& c) {
-    if (c.given()) add(name, {.setting = "data." + name, .source = c.source, .target = c.target});
-  };
-  add_held_out("dev", config.dev);
-  add_held_out("test", config.test);
+  if (config.dev.given()) {
+    add("dev", {.setting = "data.dev", .source = config.dev.source, .target = config.dev.target});
+  }
   return parts;
 }
 
@@ -136,14 +134,15 @@ PreparedData open_prepared(const DataConfig& config) {
   const Manifest manifest = read_manifest(folder);
   const std::vector<Part> parts = parts_of(config);
   for (const Part& part : parts) check_settings(config, manifest, part);
-  PreparedData data{.subwords = load_subwords(folder), .train = {}, .dev = {}, .test = {}};
+  PreparedData data{.subwords = load_subwords(folder), .train = {}, .dev = {}};
   for (const Part& part : parts) {
     if (!part.files) continue;
     Corpus corpus = open_corpus(folder, part, manifest, data.subwords);
-    if (part.trained_on)
+    if (part.trained_on) {
       data.train.push_back(std::move(corpus));
-    else
-      (part.name == "dev" ? data.dev : data.test).emplace(std::move(corpus));
+    } else {
+      data.dev.emplace(std::move(corpus));
+    }
   }
   return data;
 }

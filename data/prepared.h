@@ -27,7 +27,7 @@ void copy_subwords(const std::filesystem::path& from, const std::filesystem::pat
 struct PreparedData {
   SubwordPair subwords;
   std::vector<Corpus> train;  ///< in the order of data.train
-  std::optional<Corpus> dev, test;
+  std::optional<Corpus> dev;
 
   /// XXH3 over the subword models and the content of the training corpora: a run goes on only with
   /// the same.
@@ -44,7 +44,7 @@ PreparedData open_prepared(const DataConfig& config);
 
 /// One thing that is prepared: the subword models, or a corpus.
 struct Part {
-  std::string name;                             ///< "subwords", "train.0", "dev", "test"
+  std::string name;                             ///< "subwords", "train.0", "dev"
   std::map<std::string, std::string> settings;  ///< what it depends on besides its inputs' content
   std::optional<TextPair> files{};              ///< of a corpus
   bool trained_on = false;

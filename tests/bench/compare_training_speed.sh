@@ -28,7 +28,7 @@ settings=(
   --set "data.prepared=$work/prepared"
   --set "data.train=[{source: $work/source, target: $work/target}]"
   --set data.subwords.model=out/quickstart-en-de/prepared/subwords.model
-  --set 'data.dev.source=""' --set 'data.dev.target=""' --set 'data.test.source=""' --set 'data.test.target=""'
+  --set 'data.dev.source=""' --set 'data.dev.target=""'
   --set "trainer.output=$work/run" --set "trainer.precision=$precision"
   --set trainer.tokens_per_update=2048 --set trainer.max_tokens=2048
   --set trainer.max_minutes=none --set trainer.max_updates=60 --set trainer.report_every=10

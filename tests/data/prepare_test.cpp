@@ -88,7 +88,6 @@ TEST_F(Prepare, MakesEverythingOnce) {
   ASSERT_TRUE(data.dev.has_value());
   EXPECT_EQ(data.dev->rows(), 20);
   EXPECT_EQ(data.dev->text(data.dev->column("target_text"), 3), read_lines(path("dev.de"))[3]);
-  EXPECT_FALSE(data.test.has_value());
 }
 
 TEST_F(Prepare, AnyNumberOfThreadsGivesTheSameFiles) {

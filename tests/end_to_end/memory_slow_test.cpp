@@ -44,7 +44,7 @@ std::string base_experiment(const TempFolder& folder) {
   yaml = std::regex_replace(yaml, std::regex("(out|runs)/wmt14-en-de[^/ ]*"), path + "/$1");
   const std::string text = long_lines(900, 100);
   std::filesystem::create_directories(folder / "out/text");
-  for (const char* name : {"train.en", "train.de", "dev.en", "dev.de", "test.en", "test.de"}) {
+  for (const char* name : {"train.en", "train.de", "dev.en", "dev.de"}) {
     write_file(folder / "out/text" / name, text);
   }
   write_file(folder / "base.yaml", yaml);
