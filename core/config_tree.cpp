@@ -156,6 +156,11 @@ ConfigNode parse_config(const std::string& text, const std::string& name) {
         1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n');
     throw UserError(fmt::format("{}:{}: not valid UTF-8; save the file as UTF-8", name, line));
   }
+  if (const std::size_t nul = text.find('\0'); nul != std::string::npos) {
+    const auto line =
+        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(nul), '\n');
+    throw UserError(fmt::format("{}:{}: a NUL byte, so this is no file of settings", name, line));
+  }
   ConfigNode root = parse(text, name, true);
   if (root.kind == Kind::scalar || root.kind == Kind::list)
     throw UserError(fmt::format("{}: expected 'name: value' lines", root.origin));

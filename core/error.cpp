@@ -1,5 +1,8 @@
 #include "core/error.h"
 
+#include <fmt/format.h>
+
+#include <filesystem>
 #include <new>
 #include <system_error>
 
@@ -7,6 +10,8 @@ namespace octavo {
 
 Ending ending_of(const std::exception& e) {
   if (dynamic_cast<const UserError*>(&e) != nullptr) return {2, e.what()};
+  if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&e))
+    return {2, fmt::format("cannot use {}: {}", file->path1().string(), file->code().message())};
   if (dynamic_cast<const DeviceError*>(&e) != nullptr) return {3, e.what()};
   if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr)
     return {3,
@@ -18,6 +23,17 @@ Ending ending_of(const std::exception& e) {
 
 void expect(bool holds, const char* what) {
   if (!holds) throw InternalError(what);
+}
+
+std::string json_reason(const std::exception& e) {
+  const std::string_view text = e.what();
+  const std::size_t place = text.find(" at line ");
+  if (place != std::string_view::npos) {
+    const std::string_view from = text.substr(place);
+    return fmt::format("it is not JSON{}", from.substr(0, from.find(':')));
+  }
+  const std::size_t number_end = text.starts_with('[') ? text.find("] ") : std::string_view::npos;
+  return std::string(number_end == std::string_view::npos ? text : text.substr(number_end + 2));
 }
 
 std::string system_reason(const std::string& path, int error_number) {

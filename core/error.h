@@ -31,12 +31,17 @@ struct Ending {
   std::string message;
 };
 
-/// UserError gives 2, DeviceError and lack of memory 3, everything else 4.
+/// UserError and what the file system refuses give 2, DeviceError and lack of memory 3, everything
+/// else 4.
 Ending ending_of(const std::exception& e);
 
 /// Throws InternalError with `what` unless `holds`. For contracts between rooms, not for users'
 /// input.
 void expect(bool holds, const char* what);
+
+/// What a JSON parser's exception says that helps a user: "it is not JSON at line 3, column 7" or
+/// "key 'update' not found".
+std::string json_reason(const std::exception& e);
 
 /// "path: reason of the last failed system call", e.g. "runs/a: No space left on device".
 std::string system_reason(const std::string& path, int error_number);

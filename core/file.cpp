@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/map_failure.h"
 
 namespace octavo {
 namespace {
@@ -194,12 +195,15 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
   if (address == MAP_FAILED) throw UserError("cannot map " + system_reason(path.string(), errno));
   bytes_ = {static_cast<const std::byte*>(address), size};
+  note_mapping(bytes_, path);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  forget_mapping(bytes_);
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 }  // namespace octavo

@@ -171,6 +171,10 @@ bool LineReader::ready(int milliseconds) {
   return ::poll(&waiting, 1, milliseconds) != 0;
 }
 
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r\v\f") == std::string_view::npos;
+}
+
 std::vector<std::string> read_lines(const std::filesystem::path& path) {
   LineReader reader(path);
   std::vector<std::string> lines;

@@ -40,6 +40,9 @@ class LineReader {
 /// All lines of a file. @throws UserError
 std::vector<std::string> read_lines(const std::filesystem::path& path);
 
+/// Whether a line is empty or has nothing but spaces, tabs and the like.
+bool is_blank(std::string_view line);
+
 /// Whether `text` is well-formed UTF-8 (no surrogates, no overlong forms, at most U+10FFFF).
 bool is_valid_utf8(std::string_view text);
 /// Byte offset of the first ill-formed sequence; text.size() if there is none.

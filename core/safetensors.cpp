@@ -125,7 +125,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
   try {
     read_header({header, length});
   } catch (const Json::exception& e) {
-    damaged(fmt::format("its header: {}", e.what()));
+    damaged(fmt::format("its header: {}", json_reason(e)));
   } catch (const UserError& e) {
     damaged(fmt::format("its header: {}", e.what()));
   }

@@ -18,11 +18,6 @@ namespace {
 constexpr std::size_t kBlockLines = 32768;
 constexpr std::int64_t kLinesPerReport = 2000000;
 
-/// Nothing but spaces, tabs and the like.
-bool is_blank(std::string_view line) {
-  return line.find_first_not_of(" \t\r\v\f") == std::string_view::npos;
-}
-
 /// One thread's share of a block: the ids of its pairs, end to end.
 struct Share {
   struct Pair {

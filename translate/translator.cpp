@@ -78,7 +78,7 @@ Translator::Line Translator::add(const std::string& line, std::int64_t number) {
     text = valid = replace_invalid_utf8(text);
   }
   Line result{.begin = sources_.size(), .end = sources_.size(), .joints = {}};
-  if (text.empty()) return result;
+  if (is_blank(text)) return result;  // no such line was ever trained on
   std::vector<std::int32_t> ids = encode(text);
   const auto tokens = static_cast<std::int64_t>(ids.size());
   if (tokens <= settings_.max_source) {

@@ -66,7 +66,7 @@ TEST(Translator, GivesALineForALineWhateverItHolds) {
   const std::vector<std::string> lines{"Open the file.",
                                        "",
                                        " ",
-                                       "\r",
+                                       "\r\v\f",
                                        "a\rb",
                                        "a\u2028b\u0085c",
                                        std::string("a\0b", 3),
@@ -78,7 +78,9 @@ TEST(Translator, GivesALineForALineWhateverItHolds) {
                                        "\uFFFD",
                                        "\t"};
   Translator translator = echoing();
-  EXPECT_EQ(best_of(translator, lines), lines);
+  std::vector<std::string> expected = lines;
+  for (const std::size_t blank : {2, 3, 13}) expected[blank].clear();  // none was ever trained on
+  EXPECT_EQ(best_of(translator, lines), expected);
   EXPECT_EQ(translator.counts().lines, static_cast<std::int64_t>(lines.size()));
   EXPECT_EQ(translator.counts().split, 0);
   EXPECT_EQ(translator.counts().ill_formed, 0);
@@ -91,7 +93,7 @@ TEST(Translator, AnEmptyLineIsNotAsked) {
                           asked = sources.size();
                           return std::vector<std::vector<Translation>>{};
                         });
-  EXPECT_EQ(best_of(translator, {"", ""}), std::vector<std::string>(2));
+  EXPECT_EQ(best_of(translator, {"", " \t"}), std::vector<std::string>(2));
   EXPECT_EQ(asked, 0u);
   EXPECT_TRUE(translator.translate({}, 1).empty());
 }
