@@ -9,7 +9,12 @@ namespace octavo {
 Experiment read_experiment(const std::filesystem::path& file,
                            std::span<const std::string> overrides) {
   Experiment experiment;
-  read_settings(experiment, file, overrides);
+  const ConfigNode root = load_config(file, overrides);
+  if (root.kind == ConfigNode::Kind::null) {
+    throw UserError(
+        fmt::format("{}: the file has no settings at all; is it the right one?", file.string()));
+  }
+  read_settings(experiment, root);
   experiment.model.check();
   if (experiment.data.max_length > experiment.model.max_positions) {
     throw UserError(fmt::format(

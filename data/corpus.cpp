@@ -203,7 +203,7 @@ Corpus::Corpus(const std::filesystem::path& path) : path_(path), file_(path) {
   try {
     read_footer(footer);
   } catch (const nlohmann::json::exception& e) {
-    damaged(fmt::format("its footer can't be read ({})", e.what()));
+    damaged(fmt::format("its footer can't be read ({})", json_reason(e)));
   }
 }
 

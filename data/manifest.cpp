@@ -58,7 +58,7 @@ Manifest read_manifest(const std::filesystem::path& folder) {
     throw UserError(
         fmt::format("{}: the file is damaged ({}). Remove it and run 'octavo prepare': everything "
                     "is made again.",
-                    path.string(), e.what()));
+                    path.string(), json_reason(e)));
   }
   return manifest;
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "core/error.h"
@@ -96,14 +97,16 @@ class Preparation {
   std::vector<PreparedPart> run();
 
  private:
-  const std::string& hash_of(const fs::path& file);
+  const std::string& hash_of(const std::string& setting, const fs::path& file);
+  std::pair<std::string, std::string> hash_text(const TextPair& files);
   std::map<std::string, std::string> inputs(const Part& part);
   bool up_to_date(const Part& part, const std::map<std::string, std::string>& inputs) const;
   bool output_is(const std::string& file, const std::string& hash) const;
   ManifestEntry make_subwords();
   ManifestEntry make_corpus(const Part& part);
   std::vector<std::string> sample(bool source, bool target) const;
-  void write_model(const std::string& name, const std::string& serialized, ManifestEntry& entry);
+  void write_model(const std::string& name, const std::string& origin,
+                   const std::string& serialized, ManifestEntry& entry);
 
   const DataConfig& config_;
   int threads_;
@@ -116,6 +119,9 @@ class Preparation {
 
 std::vector<PreparedPart> Preparation::run() {
   std::vector<PreparedPart> report;
+  for (const Part& part : parts_) {
+    if (part.files) hash_text(*part.files);  // a file that is missing is told before any work
+  }
   for (const Part& part : parts_) {
     const auto from = inputs(part);
     const bool made = !up_to_date(part, from);
@@ -136,29 +142,41 @@ std::vector<PreparedPart> Preparation::run() {
   return report;
 }
 
-const std::string& Preparation::hash_of(const fs::path& file) {
+/// @param setting  that names the file, for messages.
+const std::string& Preparation::hash_of(const std::string& setting, const fs::path& file) {
   const auto [entry, fresh] = hashes_.try_emplace(file.string());
-  if (fresh) entry->second = hash_file(file);
-  return entry->second;
+  if (!fresh) return entry->second;
+  try {
+    return entry->second = hash_file(file);
+  } catch (const UserError& e) {
+    throw UserError(fmt::format("{}: {}", setting, e.what()));
+  }
+}
+
+std::pair<std::string, std::string> Preparation::hash_text(const TextPair& files) {
+  return {hash_of(files.setting + ".source", files.source),
+          hash_of(files.setting + ".target", files.target)};
 }
 
 /// What the part is made from, by content.
 std::map<std::string, std::string> Preparation::inputs(const Part& part) {
   if (part.files) {
-    return {{"source", hash_of(part.files->source)},
-            {"target", hash_of(part.files->target)},
+    const auto [source, target] = hash_text(*part.files);
+    return {{"source", source},
+            {"target", target},
             {"subwords.source", subwords_.source->hash()},
             {"subwords.target", subwords_.target->hash()}};
   }
   const SubwordConfig& s = config_.subwords;
-  if (s.model) return {{"model", hash_of(*s.model)}};
-  if (s.source_model)
-    return {{"source_model", hash_of(*s.source_model)}, {"target_model", hash_of(*s.target_model)}};
+  if (s.model) return {{"model", hash_of("data.subwords.model", *s.model)}};
+  if (s.source_model) {
+    return {{"source_model", hash_of("data.subwords.source_model", *s.source_model)},
+            {"target_model", hash_of("data.subwords.target_model", *s.target_model)}};
+  }
   std::map<std::string, std::string> text;
   for (const Part& p : parts_) {
     if (!p.trained_on) continue;
-    text[p.name + ".source"] = hash_of(p.files->source);
-    text[p.name + ".target"] = hash_of(p.files->target);
+    std::tie(text[p.name + ".source"], text[p.name + ".target"]) = hash_text(*p.files);
   }
   return text;
 }
@@ -196,10 +214,10 @@ ManifestEntry Preparation::make_subwords() {
     remove_file(folder_ / fmt::format("{}.vocab", stale));
   }
   if (s.model) {
-    write_model("subwords", read_file(*s.model), entry);
+    write_model("subwords", *s.model, read_file(*s.model), entry);
   } else if (s.source_model) {
-    write_model("source", read_file(*s.source_model), entry);
-    write_model("target", read_file(*s.target_model), entry);
+    write_model("source", *s.source_model, read_file(*s.source_model), entry);
+    write_model("target", *s.target_model, read_file(*s.target_model), entry);
   } else {
     const SubwordTraining training{.kind = s.kind,
                                    .vocabulary_size = s.vocabulary_size,
@@ -207,7 +225,7 @@ ManifestEntry Preparation::make_subwords() {
     const auto train = [&](const char* name, bool source, bool target) {
       std::vector<std::string> lines = sample(source, target);
       spdlog::info("[data] training the subword model '{}' on {} lines", name, lines.size());
-      write_model(name, train_subwords(training, std::move(lines)), entry);
+      write_model(name, "the trained model", train_subwords(training, std::move(lines)), entry);
     };
     if (s.joint) {
       train("subwords", true, true);
@@ -220,9 +238,10 @@ ManifestEntry Preparation::make_subwords() {
 }
 
 /// A model's file and its vocabulary's. Reading the model first makes sure that it can be used.
-void Preparation::write_model(const std::string& name, const std::string& serialized,
-                              ManifestEntry& entry) {
-  const Subwords subwords(serialized, name + ".model");
+/// @param origin  where the model comes from, for messages.
+void Preparation::write_model(const std::string& name, const std::string& origin,
+                              const std::string& serialized, ManifestEntry& entry) {
+  const Subwords subwords(serialized, origin);
   write_file(folder_ / (name + ".model"), serialized);
   subwords.vocabulary().write(folder_ / (name + ".vocab"));
   entry.outputs[name + ".model"] = subwords.hash();

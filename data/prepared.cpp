@@ -55,9 +55,16 @@ void check_settings(const DataConfig& config, const Manifest& manifest, const Pa
                   part.name, config.prepared));
 }
 
+[[noreturn]] void is_gone(const fs::path& path) {
+  throw UserError(fmt::format("{} is gone. Run 'octavo prepare' again: it makes what is missing.",
+                              path.string()));
+}
+
 Corpus open_corpus(const fs::path& folder, const Part& part, const Manifest& manifest,
                    const SubwordPair& subwords) {
-  Corpus corpus(folder / part.corpus_file());
+  const fs::path path = folder / part.corpus_file();
+  if (!fs::exists(path)) is_gone(path);
+  Corpus corpus(path);
   const ManifestEntry& entry = manifest.at(part.name);
   const auto noted = entry.outputs.find(part.corpus_file());
   const auto& metadata = corpus.metadata();
@@ -73,7 +80,20 @@ Corpus open_corpus(const fs::path& folder, const Part& part, const Manifest& man
         "again.",
         corpus.path().string()));
   }
+  corpus.verify();
   return corpus;
+}
+
+/// The models' files are those that were made with the corpora.
+void check_models(const fs::path& folder, const Part& part, const Manifest& manifest) {
+  for (const auto& [file, hash] : manifest.at(part.name).outputs) {
+    if (!fs::exists(folder / file)) is_gone(folder / file);
+    if (hash_file(folder / file) == hash) continue;
+    throw UserError(
+        fmt::format("{}: this file is not what 'octavo prepare' wrote: it is damaged or of another "
+                    "preparation. Run 'octavo prepare' again.",
+                    (folder / file).string()));
+  }
 }
 
 }  // namespace
@@ -133,7 +153,10 @@ PreparedData open_prepared(const DataConfig& config) {
   const fs::path folder = config.prepared;
   const Manifest manifest = read_manifest(folder);
   const std::vector<Part> parts = parts_of(config);
-  for (const Part& part : parts) check_settings(config, manifest, part);
+  for (const Part& part : parts) {
+    check_settings(config, manifest, part);
+    if (!part.files) check_models(folder, part, manifest);
+  }
   PreparedData data{.subwords = load_subwords(folder), .train = {}, .dev = {}};
   for (const Part& part : parts) {
     if (!part.files) continue;

@@ -38,8 +38,9 @@ struct PreparedData {
 TrainingData training_data(const PreparedData& data, const DataConfig& config);
 
 /// Opens a prepared folder. Does not look at the text, which may be elsewhere by now.
+/// Every file is read once and compared with its checksum.
 /// @throws UserError  it was not prepared, or not with these settings, or a file is missing,
-///                    damaged (as far as opening tells) or of another preparation.
+///                    damaged or of another preparation.
 PreparedData open_prepared(const DataConfig& config);
 
 /// One thing that is prepared: the subword models, or a corpus.

@@ -100,7 +100,10 @@ std::string train_subwords(const SubwordTraining& settings, std::vector<std::str
       {"num_threads", "1"},   // more would change the order of sums
       {"minloglevel", "2"}};  // errors only
   if (std::all_of(lines.begin(), lines.end(), [](const std::string& s) { return s.empty(); }))
-    throw UserError("data.subwords: there is no text to train a model on: every line is empty.");
+    throw UserError(
+        "data.train: there is no text to train a subword model on: the files are empty, or none of "
+        "their "
+        "lines can be used.");
   Lines iterator(std::move(lines));
   std::string serialized;
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &iterator, &serialized);

@@ -6,6 +6,7 @@
 #include "configs/experiment.h"
 #include "data/prepare.h"
 #include "launch/commands.h"
+#include "launch/rank_threads.h"
 
 namespace octavo {
 
@@ -29,6 +30,7 @@ Command prepare_command() {
        "0: as many as there are processors");
   c.positional.add("config", 1);
   c.run = [options](const po::variables_map&) {
+    check_threads(options->threads);
     const Experiment experiment = read_experiment(options->config, options->overrides);
     const auto processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     prepare(experiment.data, options->threads > 0 ? options->threads : processors);

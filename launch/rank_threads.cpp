@@ -1,14 +1,26 @@
 #include "launch/rank_threads.h"
 
+#include <fmt/format.h>
 #include <omp.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
 
+#include "core/error.h"
+
 namespace octavo {
 
+void check_threads(int asked) {
+  constexpr int kMostThreads = 1024;
+  if (asked >= 0 && asked <= kMostThreads) return;
+  throw UserError(
+      fmt::format("--threads is {}; it must be between 1 and {}, or 0 to let octavo choose", asked,
+                  kMostThreads));
+}
+
 int threads_per_rank(int asked, int ranks_on_host) {
+  check_threads(asked);
   if (asked > 0) return asked;
   if (std::getenv("OMP_NUM_THREADS") != nullptr) return omp_get_max_threads();
   const auto processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

@@ -61,7 +61,7 @@ void open_run(const Experiment& experiment) {
   std::error_code failed;
   fs::create_directories(run, failed);
   if (failed) {
-    throw UserError(system_reason("trainer.output: " + run.string(), failed.value()));
+    throw UserError(system_reason("trainer.output: cannot make " + run.string(), failed.value()));
   }
   const std::vector<StepCheckpoint> there = list_checkpoints(run);
   if (!there.empty()) {

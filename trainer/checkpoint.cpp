@@ -162,7 +162,7 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
   try {
     read_manifest(read_file(folder / kManifestFile));
   } catch (const Json::exception& e) {
-    damaged(fmt::format("{}: {}", kManifestFile, e.what()));
+    damaged(fmt::format("{}: {}", kManifestFile, json_reason(e)));
   }
   for (const auto& [name, file] : files_) {
     std::error_code error;

@@ -1,6 +1,7 @@
 #include "trainer/run_folder.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>
@@ -63,6 +64,16 @@ std::vector<StepCheckpoint> list_checkpoints(const fs::path& run) {
   return found;
 }
 
+void warn_of_incomplete(const fs::path& run) {
+  std::error_code error;  // list_checkpoints() reports it
+  for (fs::directory_iterator i(checkpoints_folder(run), error), end; !error && i != end;
+       i.increment(error)) {
+    if (update_of(i->path().filename().string()) && !Checkpoint::is_there(i->path()))
+      spdlog::warn("[trainer] {} has no manifest.json, so it is no whole checkpoint: passed over",
+                   i->path().string());
+  }
+}
+
 void write_best(const fs::path& run, const BestCheckpoint& best) {
   expect(std::isfinite(best.score), "write_best: such a score is no best");
   const Json json = {{"checkpoint", step_name(best.update)},
@@ -83,7 +94,7 @@ std::optional<BestCheckpoint> read_best(const fs::path& run) {
   } catch (const Json::exception& e) {
     throw UserError(
         fmt::format("{} is damaged: {}. Remove it, and the newest checkpoint counts as the best.",
-                    best_file(run).string(), e.what()));
+                    best_file(run).string(), json_reason(e)));
   }
 }
 
@@ -95,7 +106,10 @@ fs::path find_checkpoint(const fs::path& path) {
         fmt::format("there is no {}; give a run's folder or a checkpoint, such as "
                     "RUN/checkpoints/step_00001000",
                     path.string()));
-  if (!fs::is_directory(checkpoints_folder(path), error))
+  const bool is_run = fs::is_directory(checkpoints_folder(path), error);
+  if (error == std::errc::permission_denied)
+    throw UserError("cannot look into " + system_reason(path.string(), error.value()));
+  if (!is_run)
     throw UserError(
         fmt::format("{} is neither a checkpoint (a folder with a manifest.json) nor a "
                     "run (a folder with a folder 'checkpoints')",

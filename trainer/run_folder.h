@@ -27,6 +27,9 @@ struct StepCheckpoint {
 /// @throws UserError  the folder can't be read. A run without checkpoints is no error.
 std::vector<StepCheckpoint> list_checkpoints(const std::filesystem::path& run);
 
+/// Warns of folders that are named like checkpoints and have no manifest.
+void warn_of_incomplete(const std::filesystem::path& run);
+
 /// Which checkpoint scored best, and how.
 struct BestCheckpoint {
   std::int64_t update;

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/version.h"
 #include "model/ops/elementwise.h"
 #include "trainer/checkpoint.h"
@@ -29,6 +30,18 @@ bool is_best(const TrainingState& state) {
   return state.best_score && state.best_update == state.update;
 }
 
+/// The rows of an embedding mean the pieces of the vocabulary that it was trained with.
+void check_vocabulary(const Checkpoint& from, const std::string& name, const std::string& text) {
+  const auto file = from.files().find(name);
+  if (file != from.files().end() && file->second.hash == hash_bytes(text)) return;
+  throw UserError(
+      fmt::format("trainer.init_from: {} was made with another vocabulary: its {} {}. Prepare the "
+                  "text with the "
+                  "model of that checkpoint (data.subwords.model or source_model and target_model)",
+                  from.path().string(), name,
+                  file == from.files().end() ? "is not there" : "differs from this run's"));
+}
+
 /// Makes best.json name the checkpoint of the present update.
 void point_to_best(const TrainerConfig& config, const TrainingState& state) {
   const bool by_bleu = config.validation.metric == ValidationMetric::bleu;
@@ -49,6 +62,7 @@ void Trainer::restore_from_newest() {
     fs::create_directories(checkpoints_folder(run), failed);
     if (failed) throw UserError(system_reason(run.string(), failed.value()));
     remove_leftovers(checkpoints_folder(run));
+    warn_of_incomplete(run);
     const std::vector<StepCheckpoint> there = list_checkpoints(run);
     if (!there.empty()) {
       restore(there.back().path);
@@ -85,6 +99,9 @@ void Trainer::restore(const fs::path& folder) {
 void Trainer::load_initial_weights() {
   const fs::path from = find_checkpoint(*config_.init_from);
   const Checkpoint checkpoint(from);
+  for (const auto& [name, text] : files_.texts) {
+    if (name.ends_with(".vocab")) check_vocabulary(checkpoint, name, text);
+  }
   load_parameters(parameters_.table(), checkpoint.translation_weights(), parameters_.flat_master());
   spdlog::info("[trainer] starts with the weights of {}", from.string());
 }

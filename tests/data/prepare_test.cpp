@@ -283,6 +283,20 @@ TEST_F(Prepare, OpeningRefusesWhatDoesNotFit) {
   EXPECT_THAT(message(config_), HasSubstr("were not made together"));
 }
 
+TEST_F(Prepare, OpeningRefusesWhatIsDamagedOrGone) {
+  const auto message = [&] { return message_of<UserError>([&] { open_prepared(config_); }); };
+  run();
+  std::string bytes = read_file(made("train.0.corpus"));
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  write_file(made("train.0.corpus"), bytes);
+  EXPECT_THAT(message(), HasSubstr("train.0.corpus: the corpus is damaged"));
+  fs::remove(made("train.0.corpus"));
+  EXPECT_THAT(message(), HasSubstr("train.0.corpus is gone. Run 'octavo prepare' again"));
+  run();
+  write_file(made("subwords.vocab"), "0\tpad\t<pad>\n");
+  EXPECT_THAT(message(), HasSubstr("subwords.vocab: this file is not what"));
+}
+
 TEST_F(Prepare, CopiesModelsToARun) {
   run();
   fs::create_directory(folder_ / "run");
