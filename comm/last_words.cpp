@@ -4,6 +4,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
@@ -29,6 +31,20 @@ void say_last_words(const std::string& text) {
   for (std::istringstream lines("error: " + text); std::getline(lines, line);)
     record += "say " + line + "\n";
   if (!tell_launcher(record)) spdlog::error("{}", text);
+}
+
+void say_line_at_once(const char* line) {
+  const std::string_view text(line);
+  std::array<char, 2048> record{};
+  const std::string_view say = "say ";
+  if (text.size() + say.size() > record.size()) return;
+  std::copy(say.begin(), say.end(), record.begin());
+  std::copy(text.begin(), text.end(), record.begin() + say.size());
+  if (tell_launcher({record.data(), say.size() + text.size()})) {
+    tell_exit_code(2);
+  } else if (write(STDERR_FILENO, text.data(), text.size()) < 0) {
+    return;  // nobody is left to be told
+  }
 }
 
 void tell_exit_code(int exit_code) {

@@ -14,6 +14,9 @@ namespace octavo {
 /// Shows an error, once for the caller: "error: " is put before it.
 void say_last_words(const std::string& text);
 
+/// Says one line, which ends in '\n', of a run that ends with code 2. Signal handlers may call it.
+void say_line_at_once(const char* line);
+
 /// Tells the launcher the exit code of the run, 0..255. Signal handlers may call it.
 void tell_exit_code(int exit_code);
 

@@ -1,6 +1,7 @@
 #include "tests/end_to_end/experiment_folder.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -56,13 +57,34 @@ std::string word(std::uint64_t number) {
   return out;
 }
 
+void append_settings(std::vector<std::string>& arguments,
+                     const std::vector<std::string>& settings) {
+  for (const std::string& s : settings) {
+    arguments.emplace_back("--set");
+    arguments.push_back(s);
+  }
+}
+
 }  // namespace
+
+void expect_user_error(const ProgramResult& result, const std::vector<std::string>& parts) {
+  using testing::HasSubstr;
+  using testing::Not;
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  std::size_t errors = 0;
+  std::istringstream lines(result.err);
+  for (std::string line; std::getline(lines, line);) errors += line.starts_with("error: ");
+  EXPECT_EQ(errors, 1U) << result.err;
+  for (const std::string& part : parts) EXPECT_THAT(result.err, HasSubstr(part));
+  EXPECT_THAT(result.err, Not(HasSubstr("exception")));
+  EXPECT_THAT(result.err, Not(HasSubstr("fault of octavo")));
+}
 
 ExperimentFolder::ExperimentFolder(int longest) {
   write_text("train", 3000, longest, 1);
   write_text("dev", 40, longest, 2);
   write_file(config(), fmt::format(kConfig, folder_.path().string()));
-  const ProgramResult prepared = octavo({"prepare", config(), "--threads", "1"});
+  const ProgramResult prepared = prepare({});
   EXPECT_EQ(prepared.exit_code, 0) << prepared.err;
 }
 
@@ -86,22 +108,42 @@ void ExperimentFolder::write_text(const std::string& name, int lines, int longes
   write_file(path(name + ".target"), target);
 }
 
-std::vector<std::string> ExperimentFolder::settings_arguments(
+std::vector<std::string> ExperimentFolder::tiny_model() {
+  return {"model.width=16", "model.hidden=32", "model.heads=2", "model.encoder_layers=1",
+          "model.decoder_layers=1"};
+}
+
+std::vector<std::string> ExperimentFolder::output_arguments(
     const std::string& run, const std::vector<std::string>& settings) const {
   std::vector<std::string> arguments{"--progress", "plain", "--set", "trainer.output=" + path(run)};
-  for (const std::string& s : settings) {
-    arguments.emplace_back("--set");
-    arguments.push_back(s);
-  }
+  append_settings(arguments, settings);
+  return arguments;
+}
+
+std::vector<std::string> ExperimentFolder::train_arguments(const std::string& run,
+                                                           const std::vector<std::string>& settings,
+                                                           int threads) const {
+  std::vector<std::string> arguments{OCTAVO_PROGRAM, "train", config(), "--threads",
+                                     std::to_string(threads)};
+  const std::vector<std::string> more = output_arguments(run, settings);
+  arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
 
 ProgramResult ExperimentFolder::train(const std::string& run,
                                       const std::vector<std::string>& settings, int threads) const {
-  std::vector<std::string> arguments{"train", config(), "--threads", std::to_string(threads)};
-  const std::vector<std::string> more = settings_arguments(run, settings);
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return octavo(arguments);
+  return run_program(train_arguments(run, settings, threads));
+}
+
+std::vector<std::string> ExperimentFolder::prepare_arguments(
+    const std::vector<std::string>& settings) const {
+  std::vector<std::string> arguments{OCTAVO_PROGRAM, "prepare", config(), "--threads", "1"};
+  append_settings(arguments, settings);
+  return arguments;
+}
+
+ProgramResult ExperimentFolder::prepare(const std::vector<std::string>& settings) const {
+  return run_program(prepare_arguments(settings));
 }
 
 ProgramResult ExperimentFolder::train_ranks(const std::string& run,
@@ -113,7 +155,7 @@ ProgramResult ExperimentFolder::train_ranks(const std::string& run,
                                      std::to_string(ranks),
                                      "--threads",
                                      "1"};
-  const std::vector<std::string> more = settings_arguments(run, settings);
+  const std::vector<std::string> more = output_arguments(run, settings);
   arguments.insert(arguments.end(), more.begin(), more.end());
   setenv("OCTAVO", OCTAVO_PROGRAM, 1);
   return run_program(arguments);

@@ -13,10 +13,17 @@ struct UpdateRecord {
   double loss, norm;
 };
 
+/// Expects that a command ended as it should after a user's mistake: exit code 2, and one line that
+/// begins with "error: ", says all of `parts` and nothing that only a programmer understands.
+void expect_user_error(const ProgramResult& result, const std::vector<std::string>& parts);
+
 /// A folder with text, prepared data and runs of a small experiment, driven through the program and
 /// its scripts as a user would.
 class ExperimentFolder {
  public:
+  /// Settings of a model that trains in no time and learns nothing.
+  static std::vector<std::string> tiny_model();
+
   /// Writes text whose target is a function of its source, lines of 1 to `longest` words, and
   /// x.yaml for a small model; prepares it.
   explicit ExperimentFolder(int longest);
@@ -28,6 +35,13 @@ class ExperimentFolder {
   /// @param settings  "trainer.max_updates=50", ...
   ProgramResult train(const std::string& run, const std::vector<std::string>& settings,
                       int threads = 1) const;
+  /// The arguments of that command, the program's path first, for a shell to run.
+  std::vector<std::string> train_arguments(const std::string& run,
+                                           const std::vector<std::string>& settings,
+                                           int threads = 1) const;
+  /// octavo prepare on one thread.
+  ProgramResult prepare(const std::vector<std::string>& settings) const;
+  std::vector<std::string> prepare_arguments(const std::vector<std::string>& settings) const;
   /// launch/train.sh with so many ranks.
   ProgramResult train_ranks(const std::string& run, const std::vector<std::string>& settings,
                             int ranks) const;
@@ -42,8 +56,8 @@ class ExperimentFolder {
 
  private:
   void write_text(const std::string& name, int lines, int longest, std::uint64_t seed) const;
-  std::vector<std::string> settings_arguments(const std::string& run,
-                                              const std::vector<std::string>& settings) const;
+  std::vector<std::string> output_arguments(const std::string& run,
+                                            const std::vector<std::string>& settings) const;
 
   TempFolder folder_;
 };

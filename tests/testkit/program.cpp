@@ -49,8 +49,10 @@ ProgramResult run_program(const std::vector<std::string>& arguments, std::string
           .peak_bytes = usage.ru_maxrss * 1024};
 }
 
-ProgramResult run_shell(const std::string& line) {
-  return run_program({"/bin/sh", "-c", line});
+ProgramResult run_shell(const std::string& line, const std::vector<std::string>& arguments) {
+  std::vector<std::string> all{"/bin/sh", "-c", line, "sh"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return run_program(all);
 }
 
 }  // namespace octavo::testkit

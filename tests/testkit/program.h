@@ -19,7 +19,7 @@ struct ProgramResult {
 /// @param input      its standard input.
 ProgramResult run_program(const std::vector<std::string>& arguments, std::string_view input = "");
 
-/// Runs a line of sh: for pipes and redirections.
-ProgramResult run_shell(const std::string& line);
+/// Runs a line of sh: for pipes and redirections. The arguments are "$1", "$2", ... in it.
+ProgramResult run_shell(const std::string& line, const std::vector<std::string>& arguments = {});
 
 }  // namespace octavo::testkit
