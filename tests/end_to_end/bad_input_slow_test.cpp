@@ -150,7 +150,7 @@ TEST_F(BadInput, StrangeLinesAreTrainedOnOrCounted) {
 TEST_F(BadInput, StrangeLinesAreTranslatedOneForOneInOrder) {
   const std::string known = text("source", 3)[2];
   std::string input;
-  for (const std::string& line : strange_lines()) input += line + '\n' + known + '\n';
+  for (const std::string& line : strange_lines()) input.append(line).append("\n" + known + "\n");
   const std::vector<std::string> command{
       "translate", folder_->path("run"), "--beam", "1", "--threads", "1", "--batch-tokens", "512"};
   const ProgramResult translated = ExperimentFolder::octavo(command, input);
