@@ -35,9 +35,13 @@ if extract --check; then
   exit 0
 fi
 download=$output/download
-if [ -e "$output/train.en" ] && [ ! -e "$output/manifest.json" ] && [ ! -d "$download" ]; then
-  fail "$output/train.en is there, but not made by this script, which would overwrite it. Choose another --output."
-fi
+for part in train dev test; do
+  for file in "$output/$part".{en,"$target",domain}; do
+    if [ -e "$file" ] && [ ! -e "$output/manifest.json" ] && [ ! -d "$download" ]; then
+      fail "$file is there, but not made by this script, which would overwrite it. Choose another --output."
+    fi
+  done
+done
 mkdir -p "$download/lists/partial" "$download/cache/archives/partial" ||
   fail "can't make $download: see above. Choose an --output where you may write."
 exec 9>"$download/lock"
@@ -52,9 +56,9 @@ flock -n 9 || fail "another run is writing $output; wait for it, or choose anoth
   echo "Acquire::Languages { \"en\"; \"$target\"; };"
   echo '#clear APT::Update::Pre-Invoke; #clear APT::Update::Post-Invoke; #clear APT::Update::Post-Invoke-Success;'
   echo 'Acquire::Retries "3"; APT::Sandbox::User "root";'
-  apt-config dump | sed -n 's/^Acquire::IndexTargets::deb::\([^:]*\)::MetaKey.*/\1/p' | sort -u |
-    grep -vx -e Packages -e Translations |
-    sed 's/.*/Acquire::IndexTargets::deb::&::DefaultEnabled "false";/' || true
+  apt-config dump | sed -n 's/^Acquire::IndexTargets::\(deb\|deb-src\)::\([^:]*\)::MetaKey.*/\1::\2/p' | sort -u |
+    grep -vx -e deb::Packages -e deb::Translations |
+    sed 's/.*/Acquire::IndexTargets::&::DefaultEnabled "false";/' || true
 } >"$download/apt.conf"
 apt() { apt-get -q -c "$download/apt.conf" "$@" </dev/null; }
 

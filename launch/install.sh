@@ -20,8 +20,8 @@ command -v dpkg-query >/dev/null ||
   fail "this system has no dpkg-query, so it isn't Debian. Install by other means what launch/packages.txt lists."
 missing=()
 for package in "${wanted[@]}"; do
-  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
-  [ "$status" = installed ] || missing+=("$package")
+  # One line for each architecture.
+  dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
 done
 [ "${#missing[@]}" -gt 0 ] || exit 0
 
@@ -33,8 +33,13 @@ Installing them needs root, and there is no sudo here. As root: apt-get install 
 fi
 echo "[install] installing with apt-get${as_root[0]:+ (through sudo)}: ${missing[*]}"
 
+# sudo drops the environment's proxies.
+proxies=()
+for name in http_proxy https_proxy ftp_proxy no_proxy; do
+  [ -z "${!name-}" ] || proxies+=("$name=${!name}")
+done
 apt() {
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 \
+  "${as_root[@]}" env "${proxies[@]}" DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 \
     -o Acquire::Retries=3 "$@" </dev/null
 }
 apt update || echo "[install] apt-get update failed; trying with the package lists that are there" >&2

@@ -44,9 +44,7 @@ build() {
   fi
   say "building $preset"
   local log
-  log=$(mktemp)
-  cmake --preset "$preset" -DOCTAVO_TESTS=OFF >"$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; exit 1; }
-  rm -f "$log"
+  log=$(cmake --preset "$preset" -DOCTAVO_TESTS=OFF 2>&1) || { echo "$log" >&2; exit 1; }
   cmake --build --preset "$preset" --parallel "$(nproc)" --target octavo
 }
 
@@ -58,11 +56,12 @@ precision_here() {
 # Training saves before it stops: a signal is handed on once, waited for, and ends the script afterwards.
 # (In a session of its own it does not get a terminal's Ctrl-C as well: mpirun takes two for a kill.)
 train() {
-  local stopped='' status=0
+  local stopped='' status=0 child=''
+  trap 'stopped=yes; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null || true' INT TERM HUP
   OCTAVO=$PWD/$octavo setsid launch/train.sh "$config" --set "trainer.max_minutes=$minutes" \
     --set "trainer.precision=$precision" &
-  local child=$!
-  trap 'stopped=yes; kill -TERM "$child" 2>/dev/null || true' INT TERM HUP
+  child=$!
+  [ -z "$stopped" ] || kill -TERM "$child"
   wait "$child" || status=$?
   while kill -0 "$child" 2>/dev/null; do wait "$child" || status=$?; done
   trap - INT TERM HUP

@@ -212,7 +212,7 @@ def is_whole(output, pair):
         return manifest["pair"] == pair and manifest["scripts"] == hash_of_scripts() and all(
             hashlib.sha256((output / name).read_bytes()).hexdigest() == file["sha256"]
             for name, file in manifest["files"].items())
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not there, or not ours
         return False
 
 

@@ -7,6 +7,7 @@ last id before it and its place after that.
 import html.parser
 import subprocess
 import tarfile
+import tempfile
 
 BLOCKS = {"p", "h1", "h2", "h3", "h4", "h5", "h6"}
 VOID = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
@@ -132,14 +133,21 @@ def pages_of_package(deb):
     Names start below the folder of the language, so they agree between packages.
     """
     command = ["dpkg-deb", "--fsys-tarfile", deb]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        try:
-            with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
-                pages = dict(_pages_of_archive(archive))
-        except (tarfile.TarError, UnicodeDecodeError) as error:
-            reason = process.stderr.read().decode(errors="replace").strip() or str(error)
-            raise OSError(f"{deb} can't be read: {reason}. Delete it and download it again.") from error
-    return sorted(pages.items())
+    # Its messages go to a file: a pipe that nobody reads would stop it, and then us.
+    with tempfile.TemporaryFile() as messages:
+        reason = None
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=messages) as process:
+            try:
+                with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
+                    pages = dict(_pages_of_archive(archive))
+            except (tarfile.TarError, UnicodeDecodeError) as error:
+                reason = str(error)
+            process.stdout.close()
+        if reason is None and process.returncode == 0:
+            return sorted(pages.items())
+        messages.seek(0)
+        reason = messages.read().decode(errors="replace").strip() or reason
+    raise OSError(f"{deb} can't be read: {reason or 'it is cut short'}. Delete it and download it again.")
 
 
 def _pages_of_archive(archive):
