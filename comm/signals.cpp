@@ -14,7 +14,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::array kHandled = {SIGINT, SIGTERM, SIGUSR1, SIGCONT};
+constexpr std::array kHandled = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCONT};
 
 // A signal to a whole process group reaches a rank twice, directly and through mpirun: what comes
 // within this time is one request.

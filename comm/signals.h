@@ -9,7 +9,7 @@ namespace octavo {
 
 /// Turns requests to stop into a flag that the loop reads between updates.
 ///
-/// SIGINT, SIGTERM and SIGUSR1 (what launch/train.sh and batch systems send) ask to stop. A second
+/// SIGINT, SIGTERM, SIGHUP and SIGUSR1 (what launch/train.sh and batch systems send) ask to stop. A second
 /// one, a second or more after the first, ends the process at once, as does the first one before
 /// arm() was called: there is nothing to save yet, and a peer may never come.
 ///
@@ -31,7 +31,7 @@ class StopSignals {
   bool requested() const;
 
  private:
-  static constexpr int kSignals = 4;
+  static constexpr int kSignals = 5;
   struct sigaction former_[kSignals];
 };
 

@@ -2,9 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
+#include <string_view>
+
 #include "core/error.h"
 
 namespace octavo {
+
+namespace {
+
+/// Where a setting was given: "configs/x.yaml:12"; the file's name if it has its default.
+std::string origin_of(const ConfigNode& root, const std::filesystem::path& file,
+                      std::initializer_list<std::string_view> key) {
+  const ConfigNode* node = &root;
+  for (const std::string_view name : key) {
+    node = node->find(name);
+    if (node == nullptr) return file.string();
+  }
+  return node->origin;
+}
+
+}  // namespace
 
 Experiment read_experiment(const std::filesystem::path& file,
                            std::span<const std::string> overrides) {
@@ -15,19 +33,19 @@ Experiment read_experiment(const std::filesystem::path& file,
         fmt::format("{}: the file has no settings at all; is it the right one?", file.string()));
   }
   read_settings(experiment, root);
-  experiment.model.check();
   if (experiment.data.max_length > experiment.model.max_positions) {
     throw UserError(fmt::format(
         "{}: data.max_length is {}, but model.max_positions only {}: a longer sentence would have "
         "no positions. Raise the one or lower the other",
-        file.string(), experiment.data.max_length, experiment.model.max_positions));
+        origin_of(root, file, {"data", "max_length"}), experiment.data.max_length,
+        experiment.model.max_positions));
   }
   const ValidationConfig& validation = experiment.trainer.validation;
   if ((validation.every_updates || validation.every_minutes) && !experiment.data.dev.given()) {
     throw UserError(fmt::format(
         "{}: trainer.validation is on, but data.dev names no text. Give data.dev.source and "
         "data.dev.target, or leave every_updates and every_minutes out",
-        file.string()));
+        origin_of(root, file, {"trainer", "validation"})));
   }
   return experiment;
 }

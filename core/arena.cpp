@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-Arena::Arena(std::int64_t capacity) : capacity_(capacity) {
+Arena::Arena(std::int64_t capacity) : planning_(false), capacity_(capacity) {
   if (capacity == 0) return;
   void* memory = mmap(nullptr, static_cast<std::size_t>(capacity), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -33,7 +33,7 @@ Tensor Arena::allocate(std::initializer_list<std::int64_t> shape, DType type) {
   const std::int64_t begin = used_;
   used_ += (t.bytes() + kAlignment - 1) / kAlignment * kAlignment;
   high_water_ = std::max(high_water_, used_);
-  if (memory_ == nullptr && capacity_ == 0) return t;
+  if (planning_) return t;
   if (used_ > capacity_) {
     throw InternalError(fmt::format(
         "the arena holds {} bytes, {} are needed for {}: the plan did not foresee this batch",

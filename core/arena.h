@@ -11,7 +11,7 @@ namespace octavo {
 
 /// A stack of memory taken once: tensors are handed out upwards and given back in one jump.
 ///
-/// Made with capacity 0 it is a plan: it hands out addresses nobody may read and only keeps the
+/// Made without a capacity it is a plan: it hands out addresses nobody may read and only keeps the
 /// high-water mark, which is then the capacity of the real one. Nothing is allocated after the
 /// constructor. Alignment of every tensor is kAlignment bytes.
 class Arena {
@@ -37,6 +37,7 @@ class Arena {
   void release_to(std::int64_t mark);
 
  private:
+  bool planning_ = true;
   std::byte* memory_ = nullptr;
   std::int64_t capacity_ = 0;
   std::int64_t used_ = 0;

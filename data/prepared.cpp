@@ -110,17 +110,8 @@ SubwordPair load_subwords(const fs::path& folder) {
     return {.source = load(kSourceModel), .target = load(kTargetModel)};
   throw UserError(fmt::format(
       "{}: there is no subword model here: neither {} nor {} and {}. 'octavo prepare' makes them, "
-      "and training copies them into its run folder.",
+      "and every checkpoint has a copy.",
       folder.string(), kJointModel, kSourceModel, kTargetModel));
-}
-
-void copy_subwords(const fs::path& from, const fs::path& to) {
-  for (const char* name : {kJointModel, kSourceModel, kTargetModel}) {
-    if (!fs::exists(from / name)) continue;
-    write_file(to / name, read_file(from / name));
-    const fs::path vocabulary = fs::path(name).replace_extension(".vocab");
-    write_file(to / vocabulary, read_file(from / vocabulary));
-  }
 }
 
 std::vector<Part> parts_of(const DataConfig& config) {
@@ -183,12 +174,6 @@ TrainingData training_data(const PreparedData& data, const DataConfig& config) {
     training.weights.push_back(config.train[i].weight);
   }
   return training;
-}
-
-std::string PreparedData::fingerprint() const {
-  std::string all = subwords.source->hash() + subwords.target->hash();
-  for (const Corpus& corpus : train) all += corpus.content_hash();
-  return hash_bytes(all);
 }
 
 }  // namespace octavo

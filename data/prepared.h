@@ -16,22 +16,16 @@
 namespace octavo {
 
 /// Files of a subword model in a folder: subwords.model for both sides, or source.model and
-/// target.model. A prepared folder has them, and every run folder a copy.
+/// target.model. A prepared folder has them, and every checkpoint a copy.
 ///
 /// @throws UserError  the folder has neither, or a model is damaged.
 SubwordPair load_subwords(const std::filesystem::path& folder);
-/// Copies the models with their .vocab files. @throws UserError
-void copy_subwords(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// What 'octavo prepare' made, opened for training.
 struct PreparedData {
   SubwordPair subwords;
   std::vector<Corpus> train;  ///< in the order of data.train
   std::optional<Corpus> dev;
-
-  /// XXH3 over the subword models and the content of the training corpora: a run goes on only with
-  /// the same.
-  std::string fingerprint() const;
 };
 
 /// What updates are drawn from, under the settings that `data` was opened with. Points into `data`.

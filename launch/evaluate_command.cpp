@@ -50,6 +50,9 @@ void warn_if_tokenized(std::int64_t stops) {
 int evaluate(const EvaluateSettings& settings) {
   const BleuSettings bleu{.tokenize = choice<BleuTokenize>("--tokenize", settings.tokenize),
                           .lowercase = settings.lowercase};
+  if (settings.reference == "-") {
+    throw UserError("--reference can't be standard input: the hypotheses come from there");
+  }
   const std::string hypotheses_name = "standard input (the hypotheses)";
   LineReader hypotheses("-"), references(settings.reference);
   BleuCounter counter(bleu);

@@ -12,17 +12,16 @@
 namespace octavo {
 namespace {
 
-ModelConfig model_config(const Checkpoint& checkpoint) {
+/// A section of the settings that the model was trained with.
+template <typename Settings>
+Settings section_of(const Checkpoint& checkpoint, std::string_view section) {
   const std::string name = (checkpoint.path() / kSettingsFile).string();
   const ConfigNode root = parse_config(checkpoint.text(kSettingsFile), name);
-  const ConfigNode* section = root.find("model");
-  if (section == nullptr) {
-    throw UserError(
-        fmt::format("{}: there is no section 'model', so the shape of the model is unknown", name));
-  }
-  ModelConfig config;
-  read_settings(config, *section);
-  return config;
+  const ConfigNode* node = root.find(section);
+  if (node == nullptr) throw UserError(fmt::format("{}: there is no section '{}'", name, section));
+  Settings settings;
+  read_settings(settings, *node);
+  return settings;
 }
 
 SubwordPair subwords_of(const Checkpoint& checkpoint) {
@@ -40,7 +39,7 @@ LoadedModel load_model(const std::filesystem::path& path, Precision precision, i
                      .subwords = subwords_of(checkpoint),
                      .model = nullptr,
                      .parameters = nullptr};
-  loaded.model = std::make_unique<const Transformer>(model_config(checkpoint),
+  loaded.model = std::make_unique<const Transformer>(section_of<ModelConfig>(checkpoint, "model"),
                                                      loaded.subwords.source->vocabulary().size(),
                                                      loaded.subwords.target->vocabulary().size());
   Context ctx(Device::cpu, threads, 0);
@@ -50,6 +49,10 @@ LoadedModel load_model(const std::filesystem::path& path, Precision precision, i
                   loaded.parameters->flat_master());
   loaded.parameters->refresh_weights(ctx);
   return loaded;
+}
+
+SearchConfig search_of_run(const std::filesystem::path& path) {
+  return section_of<SearchConfig>(Checkpoint(find_checkpoint(path)), "translate");
 }
 
 int ModelUseConfig::resolved_threads() const {

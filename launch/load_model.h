@@ -9,6 +9,7 @@
 #include "model/parameters.h"
 #include "model/transformer.h"
 #include "trainer/config.h"
+#include "translate/config.h"
 
 namespace octavo {
 
@@ -25,6 +26,10 @@ struct LoadedModel {
 /// @param path  a checkpoint, or a run: then its best checkpoint, else its newest.
 /// @throws UserError  there is none, or it is damaged or of another model.
 LoadedModel load_model(const std::filesystem::path& path, Precision precision, int threads);
+
+/// How the run of a model searched in validation: its section 'translate'.
+/// @param path  as for load_model(). @throws UserError
+SearchConfig search_of_run(const std::filesystem::path& path);
 
 /// Options of every command that uses a model.
 struct ModelUseConfig {

@@ -36,16 +36,13 @@ say() { printf '\n[quickstart] %s (%d s so far)\n' "$*" "$SECONDS"; }
 has_gpu() { [ -e /dev/nvidia0 ] || { command -v nvidia-smi && nvidia-smi --list-gpus; } >/dev/null 2>&1; }
 
 build() {
-  preset=cpu-release
-  if has_gpu && command -v nvcc >/dev/null; then
-    preset=cuda-release
-  elif has_gpu; then
-    echo "[quickstart] there is an NVIDIA device but no nvcc: building for the CPU" >&2
+  if has_gpu; then
+    echo "[quickstart] there is an NVIDIA device, but this version computes on the CPU alone" >&2
   fi
-  say "building $preset"
+  say "building"
   local log
-  log=$(cmake --preset "$preset" -DOCTAVO_TESTS=OFF 2>&1) || { echo "$log" >&2; exit 1; }
-  cmake --build --preset "$preset" --parallel "$(nproc)" --target octavo
+  log=$(cmake --preset cpu-release -DOCTAVO_TESTS=OFF 2>&1) || { echo "$log" >&2; exit 1; }
+  cmake --build --preset cpu-release --parallel "$(nproc)" --target octavo
 }
 
 # bf16 where the processor multiplies it faster than float32.
@@ -125,7 +122,7 @@ average() {
 say "packages"
 launch/install.sh build
 build
-octavo=build/$preset/octavo
+octavo=build/cpu-release/octavo
 say "text"
 launch/fetch_text.sh --pair "$pair" --output "$text"
 say "subwords and corpus"

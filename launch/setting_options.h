@@ -20,10 +20,10 @@ void add_setting_options(po::options_description& options) {
   add_options(options, list_settings<Settings>());
 }
 
+/// @param settings  what holds where nothing was given.
 /// @throws UserError  a value is none, or out of range: names the option.
 template <typename Settings>
-Settings settings_from_options(const po::variables_map& given) {
-  Settings settings;
+Settings settings_from_options(const po::variables_map& given, Settings settings = {}) {
   read_settings(settings, given_options(given, list_settings<Settings>()));
   return settings;
 }

@@ -23,7 +23,7 @@ jobs=$(nproc)
 echo "[test] building $preset"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+cmake --preset "$preset" -DOCTAVO_TESTS=ON >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 cmake --build --preset "$preset" --parallel "$jobs"
 echo "[test] running the tests of $preset"
 ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel "$jobs" "${chosen[@]}"

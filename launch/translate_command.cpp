@@ -107,8 +107,14 @@ Command translate_command() {
                           "a run (its best checkpoint, else its newest) or one checkpoint");
   c.positional.add("model", 1);
   add_setting_options<TranslateSettings>(c.options);
+  c.more_help = [] {
+    return "How to search is taken from the run's settings, section 'translate'; what they leave out\n"
+           "has the default shown here.\n";
+  };
   c.run = [path](const po::variables_map& given) {
-    return translate(*path, settings_from_options<TranslateSettings>(given));
+    TranslateSettings defaults;
+    defaults.search = search_of_run(*path);
+    return translate(*path, settings_from_options(given, defaults));
   };
   return c;
 }

@@ -64,8 +64,6 @@ struct ModelConfig {
 
   /// Of one head: what was set, else width / heads.
   std::int64_t resolved_head_width() const { return head_width.value_or(width / heads); }
-  /// @throws UserError  sizes that don't fit together, with the remedy.
-  void check() const;
 
   template <typename Visitor>
   void describe(Visitor& v) {
@@ -89,6 +87,10 @@ struct ModelConfig {
               v.below(1));
     v.setting("activation_dropout", activation_dropout, "inside the feed-forward layer",
               v.at_least(0), v.below(1));
+    v.check(head_width || width % heads == 0, "heads",
+            "it must divide model.width, or model.head_width must be set");
+    v.check(positions != PositionKind::sinusoidal || width % 2 == 0, "width",
+            "it must be even: sinusoidal positions come in pairs of sine and cosine");
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/error.h"
 #include "model/ops/elementwise.h"
 #include "model/ops/linear.h"
 #include "model/ops/projected_loss.h"
@@ -13,7 +14,10 @@ namespace {
 constexpr int kSourceSite = 1, kTargetSite = 2;
 
 ModelConfig checked(const ModelConfig& config, std::int64_t source, std::int64_t target) {
-  config.check();
+  expect(config.head_width || config.width % config.heads == 0,
+         "Transformer: heads must divide width");
+  expect(config.positions != PositionKind::sinusoidal || config.width % 2 == 0,
+         "Transformer: sinusoidal positions need an even width");
   if (config.share_embeddings == SharedEmbeddings::all && source != target) {
     throw UserError(fmt::format(
         "model.share_embeddings is 'all', but the source vocabulary has {} pieces and the target's "

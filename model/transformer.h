@@ -17,7 +17,7 @@ namespace octavo {
 /// positions are added; the output projection has no bias.
 class Transformer {
  public:
-  /// @throws UserError  sizes that don't fit together; shared embeddings over two vocabularies.
+  /// @throws UserError  shared embeddings over two vocabularies.
   Transformer(const ModelConfig& config, std::int64_t source_vocabulary,
               std::int64_t target_vocabulary);
   Transformer(const Transformer&) = delete;

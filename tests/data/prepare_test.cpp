@@ -189,21 +189,10 @@ TEST_F(Prepare, TakesAModelMadeElsewhere) {
   prepare(other, 1);
   const PreparedData ours = open_prepared(config_), theirs = open_prepared(other);
   EXPECT_EQ(theirs.subwords.source->hash(), ours.subwords.source->hash());
-  EXPECT_EQ(theirs.fingerprint(), ours.fingerprint());
+  EXPECT_EQ(theirs.train.at(0).content_hash(), ours.train.at(0).content_hash());
   folder_.write("mine.model", "no model");
   EXPECT_THAT(message_of<UserError>([&] { prepare(other, 1); }),
               HasSubstr("not a SentencePiece model"));
-}
-
-TEST_F(Prepare, FingerprintFollowsModelsAndTrainingText) {
-  run();
-  const std::string before = open_prepared(config_).fingerprint();
-  write_lines("dev.en", "dev.en", 20, 40);
-  run();
-  EXPECT_EQ(open_prepared(config_).fingerprint(), before);
-  config_.max_length = 60;
-  run();
-  EXPECT_NE(open_prepared(config_).fingerprint(), before);
 }
 
 TEST_F(Prepare, RefusesUnequalFilesBeforeTrainingAModel) {
@@ -297,15 +286,10 @@ TEST_F(Prepare, OpeningRefusesWhatIsDamagedOrGone) {
   EXPECT_THAT(message(), HasSubstr("subwords.vocab: this file is not what"));
 }
 
-TEST_F(Prepare, CopiesModelsToARun) {
-  run();
+TEST_F(Prepare, AFolderWithoutAModelIsNamed) {
   fs::create_directory(folder_ / "run");
   EXPECT_THAT(message_of<UserError>([&] { load_subwords(folder_ / "run"); }),
               HasSubstr("no subword model here"));
-  copy_subwords(config_.prepared, folder_ / "run");
-  EXPECT_EQ(load_subwords(folder_ / "run").source->hash(),
-            load_subwords(config_.prepared).source->hash());
-  EXPECT_TRUE(fs::exists(folder_ / "run" / "subwords.vocab"));
 }
 
 TEST(DataConfig, ReadsAndChecks) {

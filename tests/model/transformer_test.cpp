@@ -200,14 +200,14 @@ TEST(Transformer, EveryParameterGetsAGradientAndPaddedRowsGetNone) {
 TEST(Transformer, RefusesSizesThatDoNotFit) {
   ModelConfig config = tiny();
   config.heads = 5;
-  EXPECT_THROW(Transformer(config, 10, 10), UserError);
+  EXPECT_THROW(Transformer(config, 10, 10), InternalError);
   config.head_width = 7;
   EXPECT_NO_THROW(Transformer(config, 10, 10));
   EXPECT_THROW(Transformer(config, 10, 11), UserError);  // all embeddings shared
   config.share_embeddings = SharedEmbeddings::decoder;
   EXPECT_NO_THROW(Transformer(config, 10, 11));
   config.width = 13;  // sinusoids come in pairs
-  EXPECT_THROW(Transformer(config, 10, 11), UserError);
+  EXPECT_THROW(Transformer(config, 10, 11), InternalError);
 }
 
 TEST(Parameters, StartDoesNotDependOnLayout) {
