@@ -12,16 +12,22 @@
 namespace octavo {
 namespace {
 
-/// A section of the settings that the model was trained with.
-template <typename Settings>
-Settings section_of(const Checkpoint& checkpoint, std::string_view section) {
-  const std::string name = (checkpoint.path() / kSettingsFile).string();
-  const ConfigNode root = parse_config(checkpoint.text(kSettingsFile), name);
-  const ConfigNode* node = root.find(section);
-  if (node == nullptr) throw UserError(fmt::format("{}: there is no section '{}'", name, section));
-  Settings settings;
-  read_settings(settings, *node);
-  return settings;
+/// The settings that the model was trained with.
+ConfigNode settings_of(const Checkpoint& checkpoint) {
+  return parse_config(checkpoint.text(kSettingsFile), (checkpoint.path() / kSettingsFile).string());
+}
+
+ModelConfig model_config(const Checkpoint& checkpoint) {
+  const ConfigNode root = settings_of(checkpoint);
+  const ConfigNode* section = root.find("model");
+  if (section == nullptr) {
+    throw UserError(
+        fmt::format("{}: there is no section 'model', so the shape of the model is unknown",
+                    (checkpoint.path() / kSettingsFile).string()));
+  }
+  ModelConfig config;
+  read_settings(config, *section);
+  return config;
 }
 
 SubwordPair subwords_of(const Checkpoint& checkpoint) {
@@ -39,7 +45,7 @@ LoadedModel load_model(const std::filesystem::path& path, Precision precision, i
                      .subwords = subwords_of(checkpoint),
                      .model = nullptr,
                      .parameters = nullptr};
-  loaded.model = std::make_unique<const Transformer>(section_of<ModelConfig>(checkpoint, "model"),
+  loaded.model = std::make_unique<const Transformer>(model_config(checkpoint),
                                                      loaded.subwords.source->vocabulary().size(),
                                                      loaded.subwords.target->vocabulary().size());
   Context ctx(Device::cpu, threads, 0);
@@ -52,7 +58,10 @@ LoadedModel load_model(const std::filesystem::path& path, Precision precision, i
 }
 
 SearchConfig search_of_run(const std::filesystem::path& path) {
-  return section_of<SearchConfig>(Checkpoint(find_checkpoint(path)), "translate");
+  const ConfigNode root = settings_of(Checkpoint(find_checkpoint(path)));
+  SearchConfig search;
+  if (const ConfigNode* section = root.find("translate")) read_settings(search, *section);
+  return search;
 }
 
 int ModelUseConfig::resolved_threads() const {

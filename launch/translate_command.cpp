@@ -108,7 +108,8 @@ Command translate_command() {
   c.positional.add("model", 1);
   add_setting_options<TranslateSettings>(c.options);
   c.more_help = [] {
-    return "How to search is taken from the run's settings, section 'translate'; what they leave out\n"
+    return "How to search is taken from the run's settings, section 'translate'; what they leave "
+           "out\n"
            "has the default shown here.\n";
   };
   c.run = [path](const po::variables_map& given) {
