@@ -45,11 +45,6 @@ MemoryPlan plan_memory(const PlannedWork& work, const TrainerConfig& config, int
   Arena activations;
   const Pass pass{ctx, parameters, activations, {.training = true, .seed = 0, .update = 0}};
   work.plan(pass, max_tokens);
-  // The library's scratch does not grow steadily with the rows of a product: smaller batches may
-  // take a little more than the largest.
-  for (std::int64_t tokens = kRowMultiple; tokens < max_tokens; tokens += kRowMultiple) {
-    work.plan(pass, tokens);
-  }
   optimizer.step(ctx, 0);
   plan.parameters = parameters.bytes();
   plan.optimizer = optimizer.bytes();

@@ -1,5 +1,7 @@
 #include "trainer/planned_translation.h"
 
+#include <algorithm>
+
 #include "core/recorder.h"
 #include "core/token_batch.h"
 #include "trainer/translation_validation.h"
@@ -44,12 +46,14 @@ void PlannedTranslation::run(const Pass& pass, const TokenBatch& batch) const {
 }
 
 void PlannedTranslation::plan(const Pass& pass, std::int64_t max_tokens) const {
-  const ArenaScope scope(pass.memory);
-  run(pass, planned_batch({.sentences = max_tokens / 2,
-                           .source_tokens = max_tokens,
-                           .target_tokens = max_tokens,
-                           .source_longest = max_length_,
-                           .target_longest = max_length_}));
+  for_row_counts(max_tokens, [&](std::int64_t source, std::int64_t target) {
+    const ArenaScope scope(pass.memory);
+    run(pass, planned_batch({.sentences = std::min(source, target) / 2,
+                             .source_tokens = source,
+                             .target_tokens = target,
+                             .source_longest = max_length_,
+                             .target_longest = max_length_}));
+  });
 }
 
 std::int64_t PlannedTranslation::flops(const TokenBatch& batch) const {

@@ -13,7 +13,7 @@ class PlannedWork {
   virtual ~PlannedWork() = default;
 
   virtual const ParameterTable& parameter_table() const = 0;
-  /// Runs the largest micro-batch that max_tokens allows, on a plan.
+  /// Runs, on a plan, the micro-batches of at most max_tokens a side that can take most.
   virtual void plan(const Pass& pass, std::int64_t max_tokens) const = 0;
   /// max_tokens can't be less: the longest sentence must fit.
   virtual std::int64_t smallest_max_tokens() const = 0;

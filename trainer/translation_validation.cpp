@@ -43,13 +43,15 @@ WorkMemory loss_memory(const TranslationValidation::PlanSetup& setup) {
   const Parameters parameters(setup.model.table(), ctx, dtype_of(setup.trainer.precision), false);
   Arena arena;
   const Pass pass{ctx, parameters, arena, {}};
-  const TokenBatch batch = planned_batch({.sentences = limits.sentences / 2,
-                                          .source_tokens = limits.source_tokens,
-                                          .target_tokens = limits.target_tokens,
-                                          .source_longest = setup.max_length,
-                                          .target_longest = setup.max_length});
-  setup.model.evaluate(pass, batch, setup.trainer.label_smoothing, Tensor(nullptr, {2}, DType::f64),
-                       {});
+  for_row_counts(limits.target_tokens, [&](std::int64_t source, std::int64_t target) {
+    const TokenBatch batch = planned_batch({.sentences = std::min(source, target) / 2,
+                                            .source_tokens = source,
+                                            .target_tokens = target,
+                                            .source_longest = setup.max_length,
+                                            .target_longest = setup.max_length});
+    setup.model.evaluate(pass, batch, setup.trainer.label_smoothing,
+                         Tensor(nullptr, {2}, DType::f64), {});
+  });
   return {.activations = arena.high_water(), .scratch = ctx.scratch().high_water()};
 }
 

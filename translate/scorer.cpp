@@ -39,17 +39,21 @@ WorkMemory PairScorer::plan(DType compute, int threads) const {
   const Parameters parameters(model_.table(), ctx, compute, false);
   Arena memory;
   const Pass pass{.ctx = ctx, .parameters = parameters, .memory = memory, .random = {}};
-  std::int64_t most_tokens = 0;
+  std::int64_t most_rows = 0;
   for_largest_batches(
       max_length(), [&](std::int64_t longest) { return batch_size(longest); },
       [&](std::int64_t sentences, std::int64_t longest) {
-        score_batch(pass, planned_batch(sentences, longest, longest));
-        most_tokens = std::max(most_tokens, sentences * longest);
+        const TokenBatch batch = planned_batch(sentences, longest, longest);
+        score_batch(pass, batch);
+        most_rows = std::max(most_rows, batch.target.rows);
       });
-  // Smaller batches take no more activations, but the product library may want more scratch.
-  for (std::int64_t rows = kRowMultiple; rows < most_tokens; rows += kRowMultiple) {
-    score_batch(pass, planned_batch(rows / kRowMultiple, kRowMultiple, kRowMultiple));
-  }
+  for_row_counts(most_rows, [&](std::int64_t source, std::int64_t target) {
+    score_batch(pass, planned_batch({.sentences = std::min(source, target) / kRowMultiple,
+                                     .source_tokens = source,
+                                     .target_tokens = target,
+                                     .source_longest = max_length(),
+                                     .target_longest = max_length()}));
+  });
   return {.activations = memory.high_water(), .scratch = ctx.scratch().high_water()};
 }
 

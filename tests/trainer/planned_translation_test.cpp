@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "core/error.h"
 #include "tests/testkit/child.h"
 #include "trainer/memory_plan.h"
@@ -55,6 +58,49 @@ TEST(PlannedTranslation, FlopsAreThreeTimesThoseOfForwardAndALittleMore) {
     // scores, which backward computes once more.
     EXPECT_GT(ratio, 1.0);
     EXPECT_LT(ratio, 1.15);
+  }
+}
+
+/// What one micro-batch takes.
+std::pair<std::int64_t, std::int64_t> taken(const ModelConfig& model, DType type, int threads,
+                                            std::int64_t source, std::int64_t target) {
+  const Transformer transformer(model, kVocabulary, kVocabulary);
+  Context ctx(Device::plan, threads, 0);
+  const Parameters parameters(transformer.table(), ctx, type, true);
+  Arena memory;
+  const Pass pass{ctx, parameters, memory, {.training = true, .seed = 0, .update = 0}};
+  const TokenBatch batch = planned_batch({.sentences = std::min(source, target) / 2,
+                                          .source_tokens = source,
+                                          .target_tokens = target,
+                                          .source_longest = 100,
+                                          .target_longest = 100});
+  Transformer::Saved saved;
+  transformer.forward(pass, batch, {}, Tensor(nullptr, {2}, DType::f64), saved);
+  transformer.backward(pass, batch, {}, saved, [](int) {});
+  return {memory.high_water(), ctx.scratch().high_water()};
+}
+
+// The product library's workspace does not grow steadily with a product's rows.
+TEST(MemoryPlan, ForeseesEveryPairOfRowCounts) {
+  constexpr std::int64_t kMost = 1024;
+  ModelConfig model = small_model();
+  model.width = 64;
+  model.hidden = 256;
+  model.encoder_layers = model.decoder_layers = 1;
+  for (const Precision precision : {Precision::float32, Precision::bf16}) {
+    for (const int threads : {1, 2, 8}) {
+      TrainerConfig trainer;
+      trainer.precision = precision;
+      const MemoryPlan plan = plan_memory(planned(model, trainer), trainer, threads, kMost);
+      for (std::int64_t source = 64; source <= kMost; source += 64) {
+        for (std::int64_t target = 64; target <= kMost; target += 64) {
+          const auto [activations, scratch] =
+              taken(model, dtype_of(precision), threads, source, target);
+          ASSERT_LE(activations, plan.activations) << source << " " << target;
+          ASSERT_LE(scratch, plan.scratch) << source << " " << target << " " << threads;
+        }
+      }
+    }
   }
 }
 
