@@ -15,10 +15,10 @@ namespace {
 constexpr std::int64_t kVocabulary = 1024;
 
 PlannedTranslation planned(const ModelConfig& model, const TrainerConfig& trainer,
-                           bool validates = false) {
+                           bool validates = false, std::int64_t vocabulary = kVocabulary) {
   return PlannedTranslation({.model = model,
-                             .source_vocabulary = kVocabulary,
-                             .target_vocabulary = kVocabulary,
+                             .source_vocabulary = vocabulary,
+                             .target_vocabulary = vocabulary,
                              .max_length = 100,
                              .trainer = trainer,
                              .search = {},
@@ -61,10 +61,12 @@ TEST(PlannedTranslation, FlopsAreThreeTimesThoseOfForwardAndALittleMore) {
   }
 }
 
+constexpr std::int64_t kOddVocabulary = 313;
+
 /// What one micro-batch takes.
 std::pair<std::int64_t, std::int64_t> taken(const ModelConfig& model, DType type, int threads,
                                             std::int64_t source, std::int64_t target) {
-  const Transformer transformer(model, kVocabulary, kVocabulary);
+  const Transformer transformer(model, kOddVocabulary, kOddVocabulary);
   Context ctx(Device::plan, threads, 0);
   const Parameters parameters(transformer.table(), ctx, type, true);
   Arena memory;
@@ -91,7 +93,8 @@ TEST(MemoryPlan, ForeseesEveryPairOfRowCounts) {
     for (const int threads : {1, 2, 8}) {
       TrainerConfig trainer;
       trainer.precision = precision;
-      const MemoryPlan plan = plan_memory(planned(model, trainer), trainer, threads, kMost);
+      const MemoryPlan plan =
+          plan_memory(planned(model, trainer, false, kOddVocabulary), trainer, threads, kMost);
       for (std::int64_t source = 64; source <= kMost; source += 64) {
         for (std::int64_t target = 64; target <= kMost; target += 64) {
           const auto [activations, scratch] =
