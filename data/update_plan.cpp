@@ -17,7 +17,8 @@ namespace {
 /// Lengths are asked for in blocks of this many draws.
 constexpr std::int64_t kBlock = 8192;
 
-enum class Use : std::uint64_t { fraction = 1, shuffle = 2 };
+// Beyond every place in the model that draws dropout from (seed, update, place).
+enum class Use : std::uint64_t { fraction = std::uint64_t{1} << 32, shuffle = fraction + 1 };
 
 RandomStream stream(const EpochPlan::Settings& s, Use use) {
   return RandomStream(

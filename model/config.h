@@ -81,12 +81,10 @@ struct ModelConfig {
               v.closed(1, 65536));
     v.setting("share_embeddings", share_embeddings,
               "decoder: target and output are one matrix; all: the source too (joint vocabulary)");
-    v.setting("dropout", dropout, "of embeddings and of every sublayer's output", v.at_least(0),
-              v.below(1));
-    v.setting("attention_dropout", attention_dropout, "of attention weights", v.at_least(0),
-              v.below(1));
+    v.setting("dropout", dropout, "of embeddings and of every sublayer's output", v.closed(0, 0.9));
+    v.setting("attention_dropout", attention_dropout, "of attention weights", v.closed(0, 0.9));
     v.setting("activation_dropout", activation_dropout, "inside the feed-forward layer",
-              v.at_least(0), v.below(1));
+              v.closed(0, 0.9));
     v.check(head_width || width % heads == 0, "heads",
             "it must divide model.width, or model.head_width must be set");
     v.check(positions != PositionKind::sinusoidal || width % 2 == 0, "width",

@@ -73,9 +73,9 @@ bool SentenceBeam::may_stop() const {
     case StopRule::unbeatable: {
       // Log-probabilities only fall and are not above 0: the best that the future holds is today's
       // at the largest penalty.
-      const bool enough = rules_.nbest == 1 ? !finished_.empty() : full;
-      return enough && !living_.empty() &&
-             finished_.back().score > rules_.score(living_.front().log_probability, limit_);
+      if (rules_.nbest == 1 ? finished_.empty() : !full) return false;
+      const double wanted = rules_.nbest == 1 ? finished_.front().score : finished_.back().score;
+      return !living_.empty() && wanted > rules_.score(living_.front().log_probability, limit_);
     }
     case StopRule::exhausted:
       break;

@@ -45,6 +45,20 @@ json golden() {
 class TransformerGolden
     : public ::testing::TestWithParam<std::tuple<std::string, DType, Recompute>> {};
 
+/// How far a result in this type may be from PyTorch's float64.
+struct Tolerance {
+  double loss;      ///< relative
+  double gradient;  ///< of a projection, relative to the norm of the whole gradient
+  double tiny;      ///< and this much more: some gradients of a saturated softmax are 1e-7
+  double zero;      ///< of a projection of a gradient that is exactly zero: the keys' bias
+};
+
+Tolerance tolerance_of(DType type) {
+  if (type == DType::f64) return {1e-12, 1e-10, 1e-14, 1e-12};
+  if (type == DType::f32) return {1e-6, 2e-4, 1e-9, 1e-6};
+  return {3e-3, 0.25, 1e-6, 4e-3};
+}
+
 // Every parameter's gradient is compared through two projections with fixed weights.
 TEST_P(TransformerGolden, AgreesWithPyTorch) {
   const auto& [name, type, recompute] = GetParam();
@@ -63,11 +77,12 @@ TEST_P(TransformerGolden, AgreesWithPyTorch) {
       m.forward_backward(batch, {.label_smoothing = smoothing,
                                  .gradient_scale = 1.0 / static_cast<double>(tokens),
                                  .recompute = recompute});
-  const double tolerance = type == DType::f64 ? 1e-11 : type == DType::f32 ? 2e-5 : 4e-2;
-  EXPECT_NEAR(result.loss, expected.at("loss"), tolerance * 30);
-  EXPECT_NEAR(result.nll, expected.at("nll"), tolerance * 30);
+  const Tolerance tolerance = tolerance_of(type);
+  const double loss = expected.at("loss"), nll = expected.at("nll");
+  EXPECT_NEAR(result.loss, loss, tolerance.loss * loss);
+  EXPECT_NEAR(result.nll, nll, tolerance.loss * nll);
   const TestModel::Result evaluated = m.evaluate(batch, smoothing);
-  EXPECT_NEAR(evaluated.loss, expected.at("loss"), tolerance * 30);
+  EXPECT_NEAR(evaluated.loss, loss, tolerance.loss * loss);
 
   const json& gradients = expected.at("gradients");
   EXPECT_EQ(gradients.size(), m.model.table().parameters().size());
@@ -76,13 +91,18 @@ TEST_P(TransformerGolden, AgreesWithPyTorch) {
     const json& g = gradients.at(p.name);
     EXPECT_EQ(g.at(0).get<std::vector<std::int64_t>>(), p.shape) << p.name;
     const Tensor stored = m.parameters.stored(m.parameters.flat_gradient(), p);
-    double by_sine = 0, by_cosine = 0;
+    double by_sine = 0, by_cosine = 0, squares = 0;
     for (std::int64_t i = 0; i < stored.elements(); ++i) {
-      by_sine += TestModel::get(stored, i) * std::sin(0.7 * static_cast<double>(i) + 0.3);
-      by_cosine += TestModel::get(stored, i) * std::cos(1.3 * static_cast<double>(i));
+      const double value = TestModel::get(stored, i);
+      by_sine += value * std::sin(0.7 * static_cast<double>(i) + 0.3);
+      by_cosine += value * std::cos(1.3 * static_cast<double>(i));
+      squares += value * value;
     }
-    EXPECT_NEAR(by_sine, g.at(1), tolerance) << p.name;
-    EXPECT_NEAR(by_cosine, g.at(2), tolerance) << p.name;
+    const double allowed = p.name.ends_with(".k.bias")
+                               ? tolerance.zero
+                               : tolerance.gradient * std::sqrt(squares) + tolerance.tiny;
+    EXPECT_NEAR(by_sine, g.at(1), allowed) << p.name;
+    EXPECT_NEAR(by_cosine, g.at(2), allowed) << p.name;
   }
 }
 
