@@ -55,7 +55,7 @@ struct Tolerance {
 
 Tolerance tolerance_of(DType type) {
   if (type == DType::f64) return {1e-12, 1e-10, 1e-14, 1e-12};
-  if (type == DType::f32) return {1e-6, 2e-4, 1e-9, 1e-6};
+  if (type == DType::f32) return {1e-6, 2e-4, 1e-7, 1e-6};
   return {3e-3, 0.25, 1e-6, 4e-3};
 }
 
