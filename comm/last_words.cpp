@@ -24,13 +24,22 @@ bool tell_launcher(std::string_view record) {
   return written == static_cast<ssize_t>(record.size());
 }
 
+// "KIND LINE" for every line of the text.
+std::string records_of(std::string_view kind, const std::string& text) {
+  std::string records, line;
+  for (std::istringstream lines(text); std::getline(lines, line);)
+    records += std::string(kind) + " " + line + "\n";
+  return records;
+}
+
 }  // namespace
 
 void say_last_words(const std::string& text) {
-  std::string record, line;
-  for (std::istringstream lines("error: " + text); std::getline(lines, line);)
-    record += "say " + line + "\n";
-  if (!tell_launcher(record)) spdlog::error("{}", text);
+  if (!tell_launcher(records_of("say", "error: " + text))) spdlog::error("{}", text);
+}
+
+void leave_note(const std::string& text) {
+  tell_launcher(records_of("note", text));
 }
 
 void say_line_at_once(const char* line) {

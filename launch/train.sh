@@ -77,7 +77,7 @@ if ! command -v mpirun >/dev/null; then
   exec "${command[@]}"
 fi
 
-# Files of this run: gone when it ends, even if a rank or mpirun was killed.
+# Files of this run: gone when it ends, even if a rank, mpirun or this script was killed.
 work=$(mktemp -d -p /dev/shm octavo.XXXXXX 2>/dev/null || mktemp -d)
 trap 'rm -rf "$work"' EXIT
 words=$work/last_words
@@ -132,10 +132,19 @@ ranks_run() {
   return 1
 }
 
+# Whether the script was killed that its watcher belongs to. $$ is the script's number there, too.
+orphaned() {
+  local stat
+  read -r stat <"/proc/$BASHPID/stat"
+  stat=${stat##*) ?}
+  [[ $stat != " $$ "* ]]
+}
+
 # Once a rank has failed, mpirun waits twice sigkill_timeout even if no rank is left. We don't: half
 # a second if the ranks have said how they ended, else eight, in which mpirun shows what they wrote.
-end_idle_mpirun() {
-  local never idle=0 patience=16 looks
+# If this script was killed, the ranks are asked to save and leave: nobody could stop them otherwise.
+watch_mpirun() {
+  local never idle=0 patience=16 looks orphan=0
   exec {never}<> <(:)
   # Ranks may fail as soon as they start: look often until they do, a minute at most.
   for ((looks = 0; looks < 6000; ++looks)); do
@@ -144,15 +153,30 @@ end_idle_mpirun() {
   done
   while kill -0 "$mpirun"; do
     read -rt 0.5 -u "$never" || true
+    if ((!orphan)) && orphaned; then orphan=1; kill -USR1 "$mpirun" || true; fi
     if ranks_run; then idle=0; else idle=$((idle + 1)); fi
     if [[ -s $words ]]; then patience=1; fi
-    if ((idle > patience)); then : >"$work/idle"; kill -KILL "$mpirun"; fi
+    if ((idle > patience)); then : >"$work/idle"; kill -KILL "$mpirun" || true; fi
   done
+  ((!orphan)) || rm -rf "$work"
+}
+
+# Ranks notice a second later that mpirun was killed. Until then they may write into the run's folder.
+await_ranks() {
+  local left looks
+  for ((looks = 0; looks < 80; ++looks)); do
+    left=$(grep -slzFx "OCTAVO_LAST_WORDS=$words" /proc/[0-9]*/environ) || true
+    [[ -n $left ]] || return 0
+    sleep 0.1
+  done
+  # shellcheck disable=SC2086  # one number a word
+  kill -KILL ${left//[!0-9]/ } 2>/dev/null || true
 }
 
 setsid mpirun "${options[@]}" "${command[@]}" </dev/null &
 mpirun=$!
-end_idle_mpirun &>/dev/null &
+export -n OCTAVO_LAST_WORDS
+watch_mpirun &>/dev/null &
 watcher=$!
 code=0
 while kill -0 "$mpirun" 2>/dev/null; do  # a signal ends `wait` early
@@ -161,17 +185,23 @@ done
 wait "$mpirun" 2>/dev/null && last=0 || last=$?
 ((last == 127)) || code=$last  # 127: waited for before
 kill "$watcher" 2>/dev/null || true
+((code <= 128)) || await_ranks
 
+if [[ -e $work/idle ]]; then ended=1; else ended=0; fi
+# An mpirun that was signalled shows nothing more of what ranks write.
+((!ended)) || sed -n 's/^note //p' "$words" >&2
 sed -n 's/^say //p' "$words" >&2
 ranks_code=$(sed -n 's/^exit 0*\([0-9]\)/\1/p' "$words" | sort -n | tail -n 1)
-if [[ -e $work/idle ]]; then ended=1; else ended=0; fi
 if [[ -n $ranks_code ]] && ((ranks_code > 0 || code == 1 || ended)); then
   code=$ranks_code
 elif ((ended)); then
   code=1
   echo "error: launch/train.sh: all ranks ended before they could say why" >&2
+elif ((code > 128)); then
+  echo "error: launch/train.sh: signal $((code - 128)) ended mpirun, and with it the ranks. Start again to go" \
+    "on from the newest checkpoint." >&2
 elif ((code == 1 || code > 4)); then
-  echo "error: launch/train.sh: mpirun ended with code $code (128 + N is signal N), and no rank said" \
-    "why. OMPI_MCA_orte_execute_quiet=0 lets mpirun speak." >&2
+  echo "error: launch/train.sh: mpirun ended with code $code, and no rank said why." \
+    "OMPI_MCA_orte_execute_quiet=0 lets mpirun speak." >&2
 fi
 exit "$code"

@@ -15,6 +15,7 @@
 #include "launch/rank_threads.h"
 #include "trainer/checkpoint.h"
 #include "trainer/run_folder.h"
+#include "trainer/run_lock.h"
 #include "trainer/run_observer.h"
 #include "trainer/trainer.h"
 #include "trainer/translation_task.h"
@@ -56,28 +57,33 @@ RunFiles run_files(const Experiment& experiment, const PreparedData& data) {
 }
 
 /// The settings of the newest checkpoint must agree, and the run's folder gets a copy of ours.
-void open_run(const Experiment& experiment) {
+/// @returns what keeps the folder ours.
+std::unique_ptr<RunLock> open_run(const Experiment& experiment) {
   const fs::path run = experiment.trainer.output;
   std::error_code failed;
   fs::create_directories(run, failed);
   if (failed) {
     throw UserError(system_reason("trainer.output: cannot make " + run.string(), failed.value()));
   }
+  auto lock = std::make_unique<RunLock>(run);
   const std::vector<StepCheckpoint> there = list_checkpoints(run);
   if (!there.empty()) {
     const fs::path& newest = there.back().path;
     check_resumable(experiment, Checkpoint(newest).text(kSettingsFile), newest);
   }
   write_file(run / "resolved.yaml", resolved_yaml(experiment));
+  return lock;
 }
 
 void train_on(Group& group, const TrainOptions& options, const StopSignals& signals) {
   const Experiment experiment = read_experiment(options.config, options.overrides);
+  // Before the time limit of the settings counts: it may wait for a training that was killed.
+  std::unique_ptr<RunLock> lock;
+  if (group.rank() == 0) lock = open_run(experiment);
+  group.barrier();
   group.set_time_limit(experiment.comm.timeout_seconds);
   const int ranks_on_host = count_ranks_on_host(group);
   const int threads = threads_per_rank(options.threads, ranks_on_host);
-  if (group.rank() == 0) open_run(experiment);
-  group.barrier();
   TranslationTask task({.data = experiment.data,
                         .model = experiment.model,
                         .trainer = experiment.trainer,

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "comm/last_words.h"
+
 namespace octavo {
 
 namespace {
@@ -97,8 +99,11 @@ void RunObserver::ended(TrainingEnd end, const TrainingState& state) {
     window_.clear();
   }
   display_.reset();
-  spdlog::info("[trainer] {}: {} updates in {:.1f} minutes; {}", in_words(end), state.update,
-               state.seconds / 60, setup_.run.string());
+  const std::string text =
+      fmt::format("[trainer] {}: {} updates in {:.1f} minutes; {}", in_words(end), state.update,
+                  state.seconds / 60, setup_.run.string());
+  spdlog::info("{}", text);
+  if (end == TrainingEnd::interrupted) leave_note(text);
 }
 
 }  // namespace octavo

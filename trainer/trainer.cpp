@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 #include "model/ops/elementwise.h"
@@ -69,10 +70,15 @@ double Trainer::progress() const {
   return std::clamp(share, 0.0, 1.0);
 }
 
-bool Trainer::finished(const UpdateWork& next) const {
+bool Trainer::finished() const {
   return (config_.max_updates && state_.update >= *config_.max_updates) ||
-         (config_.max_epochs && next.epoch >= *config_.max_epochs) ||
+         (config_.max_epochs && state_.epoch >= *config_.max_epochs) ||
          (config_.max_minutes && state_.seconds >= 60 * *config_.max_minutes);
+}
+
+bool Trainer::out_of_patience() const {
+  const auto& patience = config_.validation.patience;
+  return patience && state_.validations_without_gain >= *patience;
 }
 
 TrainingEnd Trainer::run() {
@@ -81,24 +87,24 @@ TrainingEnd Trainer::run() {
                .update_in_epoch = state_.epoch_update,
                .max_tokens = plan_.max_tokens});
   if (group_.rank() == 0) observer_.started(state_, plan_);
-  bool going_on = true;
-  while (going_on) {
-    const UpdateWork& work = task_.next();
-    if (finished(work)) break;
-    const StepReport report = step(work);
+  if (state_.validation_missing) {
+    validate();
+    save();
+  }
+  while (!finished() && !out_of_patience()) {
+    const StepReport report = step(task_.next());
     if (group_.rank() == 0) observer_.stepped(report, state_);
     count_skipped(report);
+    state_.validation_missing = validation_due();
     if (stop_) {
       save();
       return TrainingEnd::interrupted;
     }
-    if (validation_due()) going_on = validate();
+    if (state_.validation_missing) validate();
     if (checkpoint_due()) save();
   }
-  const bool validates = config_.validation.every_updates || config_.validation.every_minutes;
-  if (going_on && validates && validated_update_ != state_.update) validate();
   save();
-  return going_on ? TrainingEnd::finished : TrainingEnd::stopped_early;
+  return out_of_patience() ? TrainingEnd::stopped_early : TrainingEnd::finished;
 }
 
 StepReport Trainer::step(const UpdateWork& work) {
@@ -178,7 +184,8 @@ void Trainer::count_skipped(const StepReport& report) {
 
 bool Trainer::validation_due() const {
   const ValidationConfig& v = config_.validation;
-  return (v.every_updates && state_.update % *v.every_updates == 0) ||
+  return ((v.every_updates || v.every_minutes) && finished()) ||
+         (v.every_updates && state_.update % *v.every_updates == 0) ||
          (v.every_minutes && state_.seconds - state_.validation_seconds >= 60 * *v.every_minutes);
 }
 
@@ -189,7 +196,7 @@ bool Trainer::checkpoint_due() const {
          best_unsaved_;
 }
 
-bool Trainer::validate() {
+void Trainer::validate() {
   const Parameters* weights = &parameters_;
   if (averaged_ != nullptr) {
     convert(ctx_, optimizer_.average(), averaged_->flat_master());
@@ -199,7 +206,7 @@ bool Trainer::validate() {
   const ValidationResult result = task_.validate(*weights);
   const bool by_bleu = config_.validation.metric == ValidationMetric::bleu;
   const double score = by_bleu ? result.bleu.value_or(0) : -result.nll;
-  const bool best = !state_.best_score || score > *state_.best_score;
+  const bool best = std::isfinite(score) && (!state_.best_score || score > *state_.best_score);
   if (best) {
     state_.best_score = score;
     state_.best_update = state_.update;
@@ -208,11 +215,10 @@ bool Trainer::validate() {
   } else {
     ++state_.validations_without_gain;
   }
-  validated_update_ = state_.update;
+  validation_unsaved_ = true;
+  state_.validation_missing = false;
   state_.validation_seconds = state_.seconds;
   if (group_.rank() == 0) observer_.validated(result, state_, best);
-  const auto& patience = config_.validation.patience;
-  return !patience || state_.validations_without_gain < *patience;
 }
 
 }  // namespace octavo

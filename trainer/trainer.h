@@ -88,15 +88,15 @@ class Trainer {
   void restore_from_newest();
   void load_initial_weights();
   void send_from_rank_0();
-  bool finished(const UpdateWork& next) const;
+  bool finished() const;
+  bool out_of_patience() const;
   StepReport step(const UpdateWork& work);
   void accumulate(const UpdateWork& work);
   void count_skipped(const StepReport& report);
   double progress() const;
   bool validation_due() const;
   bool checkpoint_due() const;
-  /// @return whether training goes on.
-  bool validate();
+  void validate();
   void save();
   double elapsed() const;
 
@@ -121,8 +121,9 @@ class Trainer {
   double seconds_before_ = 0;  ///< of training, in former starts of this run
   Clock::time_point began_;
   double saved_seconds_ = 0;
-  std::int64_t saved_update_ = -1, validated_update_ = -1;
-  bool best_unsaved_ = false;  ///< validation found a new best since the last checkpoint
+  std::int64_t saved_update_ = -1;
+  bool validation_unsaved_ = false;  ///< validated since the last checkpoint
+  bool best_unsaved_ = false;        ///< and found a new best
 };
 
 }  // namespace octavo

@@ -77,8 +77,7 @@ void Trainer::restore_from_newest() {
   optimizer_.set_count(state_.optimizer_count);
   parameters_.refresh_weights(ctx_);
   seconds_before_ = saved_seconds_ = state_.seconds;
-  // What was saved had been validated, if that was due.
-  saved_update_ = validated_update_ = state_.update > 0 ? state_.update : -1;
+  saved_update_ = state_.update > 0 ? state_.update : -1;
 }
 
 void Trainer::restore(const fs::path& folder) {
@@ -121,9 +120,9 @@ void Trainer::send_from_rank_0() {
 
 void Trainer::save() {
   const bool best = is_best(state_);
-  if (saved_update_ == state_.update && !best_unsaved_) return;
+  if (saved_update_ == state_.update && !validation_unsaved_) return;
   saved_update_ = state_.update;
-  best_unsaved_ = false;
+  validation_unsaved_ = best_unsaved_ = false;
   saved_seconds_ = state_.seconds;
   if (group_.rank() != 0) return;
 

@@ -54,6 +54,11 @@ class Reader {
       throw UserError(fmt::format("{} is not a number of 0 or more", name));
     value = json.get<std::uint64_t>();
   }
+  void field(std::string_view name, bool& value) {
+    const Json json = take(name);
+    if (!json.is_boolean()) throw UserError(fmt::format("{} is neither true nor false", name));
+    value = json.get<bool>();
+  }
   void field(std::string_view name, double& value) { value = number(name, take(name)); }
   void field(std::string_view name, std::optional<double>& value) {
     const Json json = take(name);

@@ -23,6 +23,7 @@ struct TrainingState {
   std::optional<double> best_score = {};  ///< of the validations so far; the larger the better
   std::int64_t best_update = 0;
   std::int64_t validations_without_gain = 0;  ///< in a row, for early stopping
+  bool validation_missing = false;            ///< due after `update`, but the run was asked to stop
   /// XXH3 of what the run was trained on: "data.train[0]", "vocabulary.source", ...
   std::map<std::string, std::string> hashes = {};
 
@@ -45,6 +46,7 @@ struct TrainingState {
     v.field("best_score", best_score);
     v.field("best_update", best_update);
     v.field("validations_without_gain", validations_without_gain);
+    v.field("validation_missing", validation_missing);
     v.field("hashes", hashes);
   }
 };

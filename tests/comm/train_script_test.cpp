@@ -96,6 +96,28 @@ TEST(TrainScript, LeavesWithZeroWhenMpirunIsSignalled) {
   EXPECT_EQ(0, run.exit_code()) << run.output();
 }
 
+TEST(TrainScript, StopsItsRanksIfItIsKilled) {
+  Ranks run(train({"stop_politely", "--ranks", "2"}));
+  ASSERT_TRUE(run.says("rank 0 is") && run.says("rank 1 is"));
+  const std::string folder = testkit::variable_of(run.process(0), "OMPI_MCA_orte_tmpdir_base");
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  kill(run.process(), SIGKILL);
+  EXPECT_EQ(128 + SIGKILL, run.exit_code()) << "ends when its ranks have closed the output";
+  EXPECT_EQ(2, testkit::occurrences(run.output(), "stops after update")) << run.output();
+  for (int i = 0; i < 400 && std::filesystem::exists(folder); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
+}
+
+TEST(TrainScript, OutlivesTheRanksOfAnMpirunThatIsKilled) {
+  Ranks run(train({"stop_politely", "--ranks", "2"}));
+  ASSERT_TRUE(run.says("rank 0 is") && run.says("rank 1 is"));
+  kill(testkit::parent_of(run.process(0)), SIGKILL);
+  EXPECT_EQ(128 + SIGKILL, run.exit_code(10.0)) << run.output();
+  EXPECT_THAT(run.output(), HasSubstr("error: launch/train.sh: signal 9 ended mpirun"));
+  EXPECT_FALSE(testkit::is_running(run.process(0)) || testkit::is_running(run.process(1)));
+}
+
 TEST(TrainScript, EndsAtOnceTheSecondTime) {
   Ranks run(train({"never_stop", "--ranks", "2"}));
   ASSERT_TRUE(run.says("rank 0 is") && run.says("rank 1 is"));

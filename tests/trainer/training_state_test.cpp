@@ -35,6 +35,7 @@ TrainingState sample() {
           .best_score = -3.0,
           .best_update = 1000,
           .validations_without_gain = 4,
+          .validation_missing = true,
           .hashes = {{"data.train[0]", "0123456789abcdef"}, {"a \"b\" ä", ""}}};
 }
 
