@@ -1,19 +1,16 @@
 #include "data/prepare.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/folder_lock.h"
 #include "data/prepared.h"
 #include "data/subword_training.h"
 
@@ -27,36 +24,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kLongestTrainingLine = 10000;
 constexpr std::uint64_t kSampleSeed = 1;
 constexpr std::size_t kBlockLines = 4096;
-
-/// Makes a folder its own for as long as it lives, against other processes.
-class FolderLock {
- public:
-  explicit FolderLock(const fs::path& folder) : path_(folder / "lock") {
-    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) {
-      throw UserError(fmt::format("data.prepared: cannot write {}; may you write into this folder?",
-                                  system_reason(path_.string(), errno)));
-    }
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      const int reason = errno;
-      ::close(descriptor_);
-      if (reason == EWOULDBLOCK) {
-        throw UserError(
-            fmt::format("data.prepared: another process is preparing {}. Wait for it, or "
-                        "end it.",
-                        folder.string()));
-      }
-      throw UserError("cannot lock " + system_reason(path_.string(), reason));
-    }
-  }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-  ~FolderLock() { ::close(descriptor_); }
-
- private:
-  fs::path path_;
-  int descriptor_;
-};
 
 void make_folder(const fs::path& folder) {
   std::error_code error;
@@ -286,7 +253,7 @@ ManifestEntry Preparation::make_corpus(const Part& part) {
 
 std::vector<PreparedPart> prepare(const DataConfig& config, int threads) {
   make_folder(config.prepared);
-  const FolderLock lock(config.prepared);
+  const FolderLock lock(config.prepared, "data.prepared");
   remove_leftovers(config.prepared);
   return Preparation(config, threads).run();
 }

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+
+#include "comm/group.h"
 #include "launch/command.h"
 
 /// Every subcommand, each made in its own file.
@@ -12,7 +16,8 @@ Command plan_command();
 Command prepare_command();
 Command score_command();
 Command settings_command();
-Command train_command();
+/// @param join  how this process finds its peers.
+Command train_command(std::function<std::unique_ptr<Group>()> join = join_ranks);
 Command translate_command();
 
 }  // namespace octavo

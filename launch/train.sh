@@ -185,7 +185,10 @@ done
 wait "$mpirun" 2>/dev/null && last=0 || last=$?
 ((last == 127)) || code=$last  # 127: waited for before
 kill "$watcher" 2>/dev/null || true
-((code <= 128)) || await_ranks
+if ((code > 128)); then
+  # Ranks that say something only now say that they lost mpirun.
+  if [[ -s $words ]]; then await_ranks; else await_ranks; : >"$words"; fi
+fi
 
 if [[ -e $work/idle ]]; then ended=1; else ended=0; fi
 # An mpirun that was signalled shows nothing more of what ranks write.

@@ -3,19 +3,21 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/group.h"
 #include "comm/signals.h"
 #include "configs/experiment.h"
+#include "core/folder_lock.h"
 #include "core/log.h"
 #include "launch/commands.h"
 #include "launch/rank_threads.h"
 #include "trainer/checkpoint.h"
 #include "trainer/run_folder.h"
-#include "trainer/run_lock.h"
 #include "trainer/run_observer.h"
 #include "trainer/trainer.h"
 #include "trainer/translation_task.h"
@@ -25,6 +27,9 @@ namespace octavo {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Seconds that a training which was killed may take to go.
+constexpr double kPatience = 5;
 
 struct TrainOptions {
   std::string config;
@@ -58,14 +63,14 @@ RunFiles run_files(const Experiment& experiment, const PreparedData& data) {
 
 /// The settings of the newest checkpoint must agree, and the run's folder gets a copy of ours.
 /// @returns what keeps the folder ours.
-std::unique_ptr<RunLock> open_run(const Experiment& experiment) {
+std::unique_ptr<FolderLock> open_run(const Experiment& experiment) {
   const fs::path run = experiment.trainer.output;
   std::error_code failed;
   fs::create_directories(run, failed);
   if (failed) {
     throw UserError(system_reason("trainer.output: cannot make " + run.string(), failed.value()));
   }
-  auto lock = std::make_unique<RunLock>(run);
+  auto lock = std::make_unique<FolderLock>(run, "trainer.output", kPatience);
   const std::vector<StepCheckpoint> there = list_checkpoints(run);
   if (!there.empty()) {
     const fs::path& newest = there.back().path;
@@ -78,7 +83,7 @@ std::unique_ptr<RunLock> open_run(const Experiment& experiment) {
 void train_on(Group& group, const TrainOptions& options, const StopSignals& signals) {
   const Experiment experiment = read_experiment(options.config, options.overrides);
   // Before the time limit of the settings counts: it may wait for a training that was killed.
-  std::unique_ptr<RunLock> lock;
+  std::unique_ptr<FolderLock> lock;
   if (group.rank() == 0) lock = open_run(experiment);
   group.barrier();
   group.set_time_limit(experiment.comm.timeout_seconds);
@@ -112,9 +117,9 @@ void train_on(Group& group, const TrainOptions& options, const StopSignals& sign
   if (group.rank() == 0) observer.ended(end, trainer.state());
 }
 
-int train(const TrainOptions& options) {
+int train(const TrainOptions& options, const std::function<std::unique_ptr<Group>()>& join) {
   StopSignals signals;
-  const std::unique_ptr<Group> group = join_ranks();
+  const std::unique_ptr<Group> group = join();
   set_up_log(group->rank());
   signals.arm();
   run_together(*group, [&] { train_on(*group, options, signals); });
@@ -123,7 +128,7 @@ int train(const TrainOptions& options) {
 
 }  // namespace
 
-Command train_command() {
+Command train_command(std::function<std::unique_ptr<Group>()> join) {
   auto options = std::make_shared<TrainOptions>();
   Command c;
   c.name = "train";
@@ -140,13 +145,13 @@ Command train_command() {
        "threads of each rank; 0: OMP_NUM_THREADS, else its share of the processors");
   c.positional.add("config", 1);
   c.more_help = [] { return format_help(list_settings<Experiment>()); };
-  c.run = [options](const po::variables_map&) {
+  c.run = [options, join = std::move(join)](const po::variables_map&) {
     if (options->progress == "auto") options->progress = isatty(2) != 0 ? "live" : "plain";
     if (options->progress != "live" && options->progress != "plain") {
       throw UserError(
           fmt::format("--progress is '{}'; it must be live, plain or auto", options->progress));
     }
-    return train(*options);
+    return train(*options, join);
   };
   return c;
 }

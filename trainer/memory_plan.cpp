@@ -30,7 +30,7 @@ std::int64_t available_bytes() {
 }
 
 std::string gigabytes(std::int64_t bytes) {
-  return fmt::format("{:.2f}", static_cast<double>(bytes) / 1e9);
+  return fmt::format("{:.3g}", static_cast<double>(bytes) / 1e9);
 }
 
 }  // namespace

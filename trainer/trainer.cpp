@@ -205,7 +205,7 @@ void Trainer::validate() {
   }
   const ValidationResult result = task_.validate(*weights);
   const bool by_bleu = config_.validation.metric == ValidationMetric::bleu;
-  const double score = by_bleu ? result.bleu.value_or(0) : -result.nll;
+  const double score = by_bleu ? result.bleu.value_or(std::nan("")) : -result.nll;
   const bool best = std::isfinite(score) && (!state_.best_score || score > *state_.best_score);
   if (best) {
     state_.best_score = score;

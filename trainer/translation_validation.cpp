@@ -1,6 +1,7 @@
 #include "trainer/translation_validation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "core/error.h"
@@ -84,7 +85,8 @@ ValidationResult TranslationValidation::run(const Parameters& parameters) {
   const Pass pass{ctx_, parameters, arena_, {}};
   ValidationResult result;
   add_loss(pass, result);
-  if (bleu_sentences_ > 0) add_bleu(pass, result);
+  // What computes no numbers can't be decoded; training goes on, and may stop for this very reason.
+  if (bleu_sentences_ > 0 && std::isfinite(result.nll)) add_bleu(pass, result);
   ++runs_;
   return result;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "model/ops/top_k.h"
 
 namespace octavo {
 namespace {
@@ -86,11 +87,7 @@ void BeamSearch::extend_with_eos(const SentenceBeam& beam, std::int64_t first, S
 }
 
 void BeamSearch::add(std::int32_t row, std::int32_t piece, double log_probability) {
-  if (std::isnan(log_probability)) {
-    throw UserError(
-        "the model's output is not a number: its weights are damaged, or its training went "
-        "astray. Try an earlier checkpoint");
-  }
+  if (std::isnan(log_probability)) throw UserError(kOutputIsNoNumber);
   extensions_.push_back({.row = row, .piece = piece, .log_probability = log_probability});
 }
 

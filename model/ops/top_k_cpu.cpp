@@ -32,7 +32,7 @@ HWY_INLINE C find_maxima(D d, const T* row, std::int64_t V, const TopKBuffers<C>
     } else {
       for (std::int64_t i = 0; i < n; ++i) best = std::max(best, static_cast<C>(first[i]));
     }
-    if (std::isnan(best)) throw InternalError("top_k: a logit is not a number");
+    if (std::isnan(best)) throw UserError(kOutputIsNoNumber);
     buffers.maxima[g] = best;
     largest = std::max(largest, best);
   }
@@ -92,7 +92,7 @@ void top_k_rows(const TopKArgs& in, std::int64_t begin, std::int64_t end,
     const C threshold = threshold_of(in.k + static_cast<std::int64_t>(in.banned.size()), buffers);
     offer_pieces(row, in.vocabulary, threshold, buffers, candidates);
     const C log_sum = std::log(sum_of_exponentials(d, row, in.vocabulary, largest));
-    if (!std::isfinite(log_sum)) throw InternalError("top_k: a logit is not a number, or infinite");
+    if (!std::isfinite(log_sum)) throw UserError(kOutputIsNoNumber);
     C* to = log_probabilities.data<C>() + r * in.k;
     std::int32_t* id = ids.data<std::int32_t>() + r * in.k;
     for (const Candidate<C>& c : candidates.sorted()) {

@@ -7,10 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -129,6 +131,22 @@ std::string run_ranks(int ranks, const std::string& scenario, double argument) {
 pid_t parent_of(pid_t process) {
   const std::string fields = state_and_parent(process);
   return fields.empty() ? 0 : std::atoi(fields.c_str() + 2);
+}
+
+std::vector<pid_t> children_of(pid_t process, const std::string& name) {
+  std::vector<pid_t> found;
+  std::error_code gone;
+  for (std::filesystem::directory_iterator task(fmt::format("/proc/{}/task", process), gone), end;
+       !gone && task != end; task.increment(gone)) {
+    std::ifstream children(task->path() / "children");
+    for (pid_t child = 0; children >> child;) {
+      std::string comm;
+      std::getline(std::ifstream(fmt::format("/proc/{}/comm", child)), comm);
+      if (comm == name) found.push_back(child);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 std::string variable_of(pid_t process, const std::string& name) {

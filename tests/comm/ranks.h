@@ -44,6 +44,9 @@ std::string run_ranks(int ranks, const std::string& scenario, double argument = 
 /// The parent of a process, 0 if it is gone.
 pid_t parent_of(pid_t process);
 
+/// Its children with this name (/proc/P/comm), the oldest first.
+std::vector<pid_t> children_of(pid_t process, const std::string& name);
+
 /// An environment variable of a running process, "" if it has none.
 std::string variable_of(pid_t process, const std::string& name);
 

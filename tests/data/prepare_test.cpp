@@ -233,7 +233,7 @@ TEST_F(Prepare, OneProcessAtATime) {
   run();
   const int descriptor = ::open(made("lock").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_EQ(::flock(descriptor, LOCK_EX), 0);
-  EXPECT_THAT(message_of<UserError>([&] { run(); }), HasSubstr("another process is preparing"));
+  EXPECT_THAT(message_of<UserError>([&] { run(); }), HasSubstr("is in use by process"));
   ::close(descriptor);
   EXPECT_EQ(run(), Names{});
 }

@@ -17,15 +17,15 @@ namespace {
 
 constexpr const char* kConfig = R"(
 data:
-  prepared: {0}/prepared
+  prepared: {0}/{2}
   train:
-    - source: {0}/train.source
-      target: {0}/train.target
+    - source: {0}/{1}.source
+      target: {0}/{1}.target
   dev:
     source: {0}/dev.source
     target: {0}/dev.target
   subwords:
-    vocabulary_size: 400
+    {3}
   max_length: 120
   max_ratio: none
 model:
@@ -83,9 +83,22 @@ void expect_user_error(const ProgramResult& result, const std::vector<std::strin
 ExperimentFolder::ExperimentFolder(int longest) {
   write_text("train", 3000, longest, 1);
   write_text("dev", 40, longest, 2);
-  write_file(config(), fmt::format(kConfig, folder_.path().string()));
-  const ProgramResult prepared = prepare({});
-  EXPECT_EQ(prepared.exit_code, 0) << prepared.err;
+  write_and_prepare(config(), "train", "prepared", "vocabulary_size: 400");
+}
+
+std::string ExperimentFolder::other_experiment(const std::string& name, std::uint64_t seed,
+                                               const std::string& subwords) const {
+  write_text(name, 1000, 40, seed);
+  write_and_prepare(path(name + ".yaml"), name, name + "_prepared", subwords);
+  return path(name + ".yaml");
+}
+
+void ExperimentFolder::write_and_prepare(const std::string& config, const std::string& text,
+                                         const std::string& prepared,
+                                         const std::string& subwords) const {
+  write_file(config, fmt::format(kConfig, folder_.path().string(), text, prepared, subwords));
+  const ProgramResult result = octavo({"prepare", config, "--threads", "1"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
 void ExperimentFolder::write_text(const std::string& name, int lines, int longest,
@@ -122,17 +135,19 @@ std::vector<std::string> ExperimentFolder::output_arguments(
 
 std::vector<std::string> ExperimentFolder::train_arguments(const std::string& run,
                                                            const std::vector<std::string>& settings,
-                                                           int threads) const {
-  std::vector<std::string> arguments{OCTAVO_PROGRAM, "train", config(), "--threads",
-                                     std::to_string(threads)};
+                                                           int threads,
+                                                           const std::string& other) const {
+  std::vector<std::string> arguments{OCTAVO_PROGRAM, "train", other.empty() ? config() : other,
+                                     "--threads", std::to_string(threads)};
   const std::vector<std::string> more = output_arguments(run, settings);
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
 
 ProgramResult ExperimentFolder::train(const std::string& run,
-                                      const std::vector<std::string>& settings, int threads) const {
-  return run_program(train_arguments(run, settings, threads));
+                                      const std::vector<std::string>& settings, int threads,
+                                      const std::string& config) const {
+  return run_program(train_arguments(run, settings, threads, config));
 }
 
 std::vector<std::string> ExperimentFolder::prepare_arguments(
@@ -147,18 +162,24 @@ ProgramResult ExperimentFolder::prepare(const std::vector<std::string>& settings
 }
 
 ProgramResult ExperimentFolder::train_ranks(const std::string& run,
-                                            const std::vector<std::string>& settings,
-                                            int ranks) const {
+                                            const std::vector<std::string>& settings, int ranks,
+                                            int threads, const char* program) const {
+  setenv("OCTAVO", program, 1);
+  return run_program(train_ranks_arguments(run, settings, ranks, threads));
+}
+
+std::vector<std::string> ExperimentFolder::train_ranks_arguments(
+    const std::string& run, const std::vector<std::string>& settings, int ranks,
+    int threads) const {
   std::vector<std::string> arguments{std::string(OCTAVO_SOURCE_DIR) + "/launch/train.sh",
                                      config(),
                                      "--ranks",
                                      std::to_string(ranks),
                                      "--threads",
-                                     "1"};
+                                     std::to_string(threads)};
   const std::vector<std::string> more = output_arguments(run, settings);
   arguments.insert(arguments.end(), more.begin(), more.end());
-  setenv("OCTAVO", OCTAVO_PROGRAM, 1);
-  return run_program(arguments);
+  return arguments;
 }
 
 ProgramResult ExperimentFolder::octavo(const std::vector<std::string>& arguments,
@@ -179,9 +200,29 @@ std::vector<UpdateRecord> ExperimentFolder::records(const std::string& run) cons
   return records;
 }
 
+std::vector<std::string> ExperimentFolder::metrics(const std::string& run) const {
+  std::vector<std::string> all;
+  std::istringstream lines(read_file(path(run) + "/metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    nlohmann::json record = nlohmann::json::parse(line);
+    for (const char* key : {"time", "seconds", "source_tokens_per_second",
+                            "target_tokens_per_second", "tokens_per_second", "sentences_per_second",
+                            "updates_per_second", "data_wait", "collective_wait"}) {
+      record.erase(key);
+    }
+    all.push_back(record.dump());
+  }
+  return all;
+}
+
 std::string ExperimentFolder::weights(const std::string& run, std::int64_t update) const {
   const std::string folder = path(run) + fmt::format("/checkpoints/step_{:08}/", update);
-  return read_file(folder + "weights.safetensors") + read_file(folder + "optimizer.safetensors");
+  std::string all;
+  for (const char* file : {"weights", "optimizer", "ema"}) {
+    const std::string name = folder + file + ".safetensors";
+    if (std::filesystem::exists(name)) all += read_file(name);
+  }
+  return all;
 }
 
 }  // namespace octavo::testkit

@@ -1,9 +1,6 @@
 // What is promised of runs that ought to be the same run.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "tests/end_to_end/experiment_folder.h"
 
 namespace octavo {
@@ -11,17 +8,6 @@ namespace {
 
 using testkit::ExperimentFolder;
 using testkit::ProgramResult;
-using testkit::UpdateRecord;
-
-/// The largest relative difference of loss or gradient norm in any update.
-double largest_difference(const std::vector<UpdateRecord>& a, const std::vector<UpdateRecord>& b) {
-  double worst = 0;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    worst =
-        std::max({worst, std::abs(a[i].loss / b[i].loss - 1), std::abs(a[i].norm / b[i].norm - 1)});
-  }
-  return worst;
-}
 
 class Repeat : public ::testing::Test {
  protected:
@@ -30,26 +16,6 @@ class Repeat : public ::testing::Test {
   static ExperimentFolder* folder_;
 };
 ExperimentFolder* Repeat::folder_ = nullptr;
-
-// Micro-batches of at most 192 target tokens: one rank takes about eight of them for an update,
-// eight ranks one each.
-TEST_F(Repeat, EightRanksOrTwoThreadsTrainLikeOne) {
-  const std::vector<std::string> settings{"trainer.max_tokens=192"};
-  const ProgramResult one = folder_->train("one", settings);
-  ASSERT_EQ(one.exit_code, 0) << one.err;
-  const ProgramResult threads = folder_->train("threads", settings, 2);
-  ASSERT_EQ(threads.exit_code, 0) << threads.err;
-  const ProgramResult ranks = folder_->train_ranks("ranks", settings, 8);
-  ASSERT_EQ(ranks.exit_code, 0) << ranks.err;
-
-  const std::vector<UpdateRecord> expected = folder_->records("one");
-  ASSERT_EQ(expected.size(), 50U);
-  EXPECT_GT(expected.front().loss - expected.back().loss, 1.0);  // nats
-  ASSERT_EQ(folder_->records("threads").size(), 50U);
-  ASSERT_EQ(folder_->records("ranks").size(), 50U);
-  EXPECT_LE(largest_difference(expected, folder_->records("threads")), 1e-5);
-  EXPECT_LE(largest_difference(expected, folder_->records("ranks")), 1e-5);
-}
 
 TEST_F(Repeat, TheSameRunTwiceGivesTheSameBytes) {
   for (const char* precision : {"float32", "bf16"}) {

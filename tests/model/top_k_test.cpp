@@ -84,7 +84,7 @@ TEST_P(TopKKernel, RefusesWhatIsNotANumber) {
       logits.set(place, bad);
       EXPECT_THROW(
           top_k(ctx, {.logits = logits, .vocabulary = 300, .k = 2}, log_probabilities, ids),
-          InternalError);
+          UserError);
     }
   }
 }

@@ -1,4 +1,4 @@
-#include "trainer/run_lock.h"
+#include "core/folder_lock.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -39,23 +39,25 @@ std::string this_process() {
 
 }  // namespace
 
-RunLock::RunLock(const std::filesystem::path& run, double patience)
-    : descriptor_(::open((run / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  const std::filesystem::path path = run / "lock";
-  if (descriptor_ < 0) throw UserError("cannot write " + system_reason(path.string(), errno));
+FolderLock::FolderLock(const std::filesystem::path& folder, std::string_view setting,
+                       double patience) {
+  const std::filesystem::path path = folder / "lock";
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) {
+    throw UserError(fmt::format("{}: cannot write {}; may you write into this folder?", setting,
+                                system_reason(path.string(), errno)));
+  }
   const auto wait =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(patience));
   const int error = lock_until(descriptor_, Clock::now() + wait);
   if (error == EWOULDBLOCK) {
     ::close(descriptor_);
     throw UserError(
-        fmt::format("trainer.output: {} is in use by another training, {}. Wait for its end or "
-                    "stop it (SIGTERM "
-                    "makes it save), or name another folder",
-                    run.string(), read_file(path)));
+        fmt::format("{}: {} is in use by {}. Wait for its end, end it, or name another folder",
+                    setting, folder.string(), read_file(path)));
   }
   if (error != 0) {
-    spdlog::warn("[trainer] {}. Nothing keeps a second training out of this folder.",
+    spdlog::warn("{}: cannot lock {}. Nothing keeps a second process out of this folder", setting,
                  system_reason(path.string(), error));
     return;
   }
@@ -63,11 +65,11 @@ RunLock::RunLock(const std::filesystem::path& run, double patience)
   const std::string holder = this_process();
   if (::ftruncate(descriptor_, 0) != 0 ||
       ::pwrite(descriptor_, holder.data(), holder.size(), 0) < 0) {
-    spdlog::warn("[trainer] {}", system_reason(path.string(), errno));
+    spdlog::warn("{}: {}", setting, system_reason(path.string(), errno));
   }
 }
 
-RunLock::~RunLock() {
+FolderLock::~FolderLock() {
   ::close(descriptor_);
 }
 
