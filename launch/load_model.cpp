@@ -1,10 +1,10 @@
 #include "launch/load_model.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include "core/error.h"
 #include "data/prepared.h"
+#include "launch/rank_threads.h"
 #include "trainer/checkpoint.h"
 #include "trainer/parameter_files.h"
 #include "trainer/run_folder.h"
@@ -65,7 +65,7 @@ SearchConfig search_of_run(const std::filesystem::path& path) {
 }
 
 int ModelUseConfig::resolved_threads() const {
-  return threads.value_or(omp_get_num_procs());
+  return threads_per_rank(threads.value_or(0), 1);
 }
 
 }  // namespace octavo

@@ -36,7 +36,7 @@ struct ModelUseConfig {
   std::optional<int> threads;
   Precision precision = Precision::float32;
 
-  /// What was asked for, else one per processor that this process may use.
+  /// What was asked for, else OMP_NUM_THREADS, else one per processor.
   int resolved_threads() const;
 
   template <typename Visitor>

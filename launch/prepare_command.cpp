@@ -1,6 +1,5 @@
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "configs/experiment.h"
@@ -27,13 +26,11 @@ Command prepare_command() {
       ("set", po::value(&options->overrides)->composing()->value_name("KEY=VALUE"),
        "overrides a setting; may be repeated")  //
       ("threads", po::value(&options->threads)->default_value(0)->value_name("N"),
-       "0: as many as there are processors");
+       "0: OMP_NUM_THREADS, else as many as there are processors");
   c.positional.add("config", 1);
   c.run = [options](const po::variables_map&) {
-    check_threads(options->threads);
     const Experiment experiment = read_experiment(options->config, options->overrides);
-    const auto processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    prepare(experiment.data, options->threads > 0 ? options->threads : processors);
+    prepare(experiment.data, threads_per_rank(options->threads, 1));
     return 0;
   };
   return c;

@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <thread>
 
 #include "core/error.h"
 
 namespace octavo {
+
+namespace {
 
 void check_threads(int asked) {
   constexpr int kMostThreads = 1024;
@@ -19,12 +20,13 @@ void check_threads(int asked) {
                   kMostThreads));
 }
 
+}  // namespace
+
 int threads_per_rank(int asked, int ranks_on_host) {
   check_threads(asked);
   if (asked > 0) return asked;
   if (std::getenv("OMP_NUM_THREADS") != nullptr) return omp_get_max_threads();
-  const auto processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return std::max(1, processors / ranks_on_host);
+  return std::max(1, omp_get_num_procs() / ranks_on_host);
 }
 
 }  // namespace octavo

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <sstream>
+#include <string>
 
 #include "core/error.h"
 #include "core/token_batch.h"
@@ -17,16 +19,38 @@ namespace {
 /// Beyond this a larger micro-batch gains nothing on a CPU and costs cache.
 constexpr std::int64_t kLargestAutomatic = 16384;
 
+/// The number behind a key in a file of "KEY NUMBER ..." lines, or in a file that is one number.
+std::optional<std::int64_t> number_in(const char* path, const std::string& key = "") {
+  std::ifstream file(path);
+  std::string word;
+  std::int64_t number = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream text(line);
+    if (!key.empty() && !(text >> word && word == key)) continue;
+    if (text >> number) return number;
+  }
+  return std::nullopt;
+}
+
+/// Bytes that the container, if this is one, may still take: what it gives back at once, files that
+/// were read, counts as free. Empty without a limit.
+std::optional<std::int64_t> container_bytes() {
+  const auto limit = number_in("/sys/fs/cgroup/memory.max");
+  const auto used = number_in("/sys/fs/cgroup/memory.current");
+  if (!limit || !used) return std::nullopt;
+  const auto files = number_in("/sys/fs/cgroup/memory.stat", "inactive_file");
+  return std::max<std::int64_t>(0, *limit - *used + files.value_or(0));
+}
+
 /// Bytes the kernel could hand out without swapping.
 std::int64_t available_bytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  std::int64_t kilobytes = 0;
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream(line) >> key >> kilobytes;
-    if (key == "MemAvailable:") return kilobytes * 1024;
+  const auto kilobytes = number_in("/proc/meminfo", "MemAvailable:");
+  if (!kilobytes) {
+    throw UserError(
+        "/proc/meminfo does not tell what memory is free: set trainer.memory_gigabytes");
   }
-  throw UserError("/proc/meminfo does not tell what memory is free: set trainer.memory_gigabytes");
+  const std::int64_t host = *kilobytes * 1024;
+  return std::min(host, container_bytes().value_or(host));
 }
 
 std::string gigabytes(std::int64_t bytes) {
