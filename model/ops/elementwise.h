@@ -11,7 +11,4 @@ void zero(Context& ctx, Tensor t);
 /// to = from, element by element, between float32, float64 and bf16; both contiguous.
 void convert(Context& ctx, const Tensor& from, Tensor to);
 
-/// y += x. Same shape and compute type; contiguous.
-void add_to(Context& ctx, const Tensor& x, Tensor y);
-
 }  // namespace octavo

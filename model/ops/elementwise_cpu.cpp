@@ -9,16 +9,6 @@ HWY_BEFORE_NAMESPACE();
 namespace octavo::HWY_NAMESPACE {
 namespace {
 
-template <typename T>
-void add_range(const Tensor& x, const Tensor& y, std::int64_t begin, std::int64_t end) {
-  const VectorTag<T> d;
-  const T* from = x.data<T>() + begin;
-  T* to = y.data<T>() + begin;
-  for_vectors(d, end - begin, [&](std::int64_t i, auto part) HWY_ATTR {
-    store(d, hn::Add(load(d, to + i, part), load(d, from + i, part)), to + i, part);
-  });
-}
-
 // Float to bfloat16 and back, and copies of either; doubles take the plain loop below.
 template <typename From, typename To>
 void convert_range(const Tensor& from, const Tensor& to, std::int64_t begin, std::int64_t end) {
@@ -30,9 +20,6 @@ void convert_range(const Tensor& from, const Tensor& to, std::int64_t begin, std
   });
 }
 
-auto add_kernel() {
-  return PerType{add_range<float>, add_range<double>, add_range<bfloat16>};
-}
 void narrow_kernel(const Tensor& from, const Tensor& to, std::int64_t begin, std::int64_t end) {
   convert_range<float, bfloat16>(from, to, begin, end);
 }
@@ -53,7 +40,6 @@ HWY_AFTER_NAMESPACE();
 namespace octavo {
 namespace {
 
-HWY_EXPORT(add_kernel);
 HWY_EXPORT(narrow_kernel);
 HWY_EXPORT(widen_kernel);
 
@@ -93,19 +79,9 @@ void convert(OnCpu, Context& ctx, const Tensor& from, const Tensor& to) {
   dispatch(ctx, to.dtype(), [&]<typename To>(auto) { convert_plain<T, To>(ctx, from, to); });
 }
 
-template <typename T>
-void add_to(OnCpu, Context& ctx, const Tensor& x, const Tensor& y) {
-  const auto kernel = HWY_DYNAMIC_DISPATCH(add_kernel)().template get<T>();
-  parallel_for(ctx, y.elements(), kGrain,
-               [&](std::int64_t begin, std::int64_t end) { kernel(x, y, begin, end); });
-}
-
 template void convert<float>(OnCpu, Context&, const Tensor&, const Tensor&);
 template void convert<double>(OnCpu, Context&, const Tensor&, const Tensor&);
 template void convert<bfloat16>(OnCpu, Context&, const Tensor&, const Tensor&);
-template void add_to<float>(OnCpu, Context&, const Tensor&, const Tensor&);
-template void add_to<double>(OnCpu, Context&, const Tensor&, const Tensor&);
-template void add_to<bfloat16>(OnCpu, Context&, const Tensor&, const Tensor&);
 
 }  // namespace octavo
 #endif  // HWY_ONCE

@@ -217,13 +217,6 @@ HWY_INLINE hn::Vec<D> sigmoid(D d, hn::Vec<D> v) {
   return hn::Div(one, hn::Add(one, exp(d, hn::Neg(v))));
 }
 
-/// tanh(v) = 2 sigmoid(2v) - 1, to within an absolute error of a few units in the last place of 1.
-template <class D>
-HWY_INLINE hn::Vec<D> tanh(D d, hn::Vec<D> v) {
-  const auto s = sigmoid(d, hn::Add(v, v));
-  return hn::Sub(hn::Add(s, s), broadcast(d, 1));
-}
-
 }  // namespace octavo::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

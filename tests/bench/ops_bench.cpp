@@ -282,19 +282,6 @@ BENCHMARK(convert_bench)
     ->ArgNames({"P", "to_f32"})
     ->ArgsProduct({{10 << 20}, {0, 1}});
 
-void add_to_bench(benchmark::State& state) {
-  const DType type = type_of(state, 1);
-  Context ctx(Device::cpu, threads(), 0);
-  const TestTensor x = zeros({state.range(0)}, type), y(x);
-  time_cold(state, [&] { add_to(ctx, x, y); });
-  report_bytes(state, 3 * x.view().bytes());
-}
-BENCHMARK(add_to_bench)
-    ->Name("add_to")
-    ->UseManualTime()
-    ->ArgNames({"P", "bf16"})
-    ->ArgsProduct({{10 << 20}, {0, 1}});
-
 }  // namespace
 }  // namespace octavo::bench
 
