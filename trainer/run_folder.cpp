@@ -129,10 +129,9 @@ fs::path find_checkpoint(const fs::path& path) {
 }
 
 std::vector<std::int64_t> expired(std::span<const std::int64_t> updates,
-                                  const RetentionConfig& config, std::int64_t average_last,
-                                  std::optional<std::int64_t> best) {
+                                  const RetentionConfig& config, std::optional<std::int64_t> best) {
   const auto count = static_cast<std::int64_t>(updates.size());
-  const std::int64_t newest = std::max({config.keep_last, average_last, std::int64_t{1}});
+  const std::int64_t newest = std::max<std::int64_t>(config.keep_last, 1);
   std::set<std::int64_t> stretches;  // that have their checkpoint
   std::vector<std::int64_t> result;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -144,13 +143,13 @@ std::vector<std::int64_t> expired(std::span<const std::int64_t> updates,
   return result;
 }
 
-void remove_expired(const fs::path& run, const RetentionConfig& config, std::int64_t average_last) {
+void remove_expired(const fs::path& run, const RetentionConfig& config) {
   const std::optional<BestCheckpoint> best = read_best(run);
   std::vector<std::int64_t> updates;
   for (const StepCheckpoint& checkpoint : list_checkpoints(run))
     updates.push_back(checkpoint.update);
   for (const std::int64_t update :
-       expired(updates, config, average_last, best ? std::optional(best->update) : std::nullopt))
+       expired(updates, config, best ? std::optional(best->update) : std::nullopt))
     remove_checkpoint(checkpoint_folder(run, update));
 }
 

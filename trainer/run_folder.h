@@ -64,14 +64,11 @@ struct RetentionConfig {
 
 /// The updates whose checkpoints may go.
 /// @param updates       of the checkpoints there are, increasing.
-/// @param average_last  newest checkpoints that averaging needs; at least so many stay.
 /// @param best          update of the best checkpoint, if it is known.
 std::vector<std::int64_t> expired(std::span<const std::int64_t> updates,
-                                  const RetentionConfig& config, std::int64_t average_last,
-                                  std::optional<std::int64_t> best);
+                                  const RetentionConfig& config, std::optional<std::int64_t> best);
 
 /// Removes the run's expired checkpoints. @throws UserError
-void remove_expired(const std::filesystem::path& run, const RetentionConfig& config,
-                    std::int64_t average_last);
+void remove_expired(const std::filesystem::path& run, const RetentionConfig& config);
 
 }  // namespace octavo

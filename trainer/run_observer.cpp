@@ -78,10 +78,12 @@ void RunObserver::validated(const ValidationResult& v, const TrainingState& stat
                                    .nll = v.nll,
                                    .bleu = v.bleu,
                                    .best = best});
-  const std::string bleu = v.bleu ? fmt::format(", BLEU {:.2f}", *v.bleu) : "";
+  const std::string bleu =
+      v.bleu ? fmt::format(", BLEU {:.2f} of {}", *v.bleu, counted(v.bleu_lines, "line")) : "";
   spdlog::info("[validation] update {}: loss {:.3f}, perplexity {:.2f}{}{}", state.update, v.loss,
                std::exp(v.nll), bleu, best ? ", the best so far" : "");
   if (!v.bleu) return;
+  spdlog::info("[validation]   BLEU      {}", v.bleu_signature);
   spdlog::info("[validation]   source    {}", v.sample_source);
   spdlog::info("[validation]   output    {}", v.sample_output);
   spdlog::info("[validation]   reference {}", v.sample_reference);

@@ -30,6 +30,7 @@ struct ValidationResult {
   double nll = 0;              ///< -log p per target token, without smoothing
   std::optional<double> bleu;  ///< 0 to 100, if anything was decoded
   std::string bleu_signature;
+  std::int64_t bleu_lines = 0;
   std::string sample_source, sample_output, sample_reference;  ///< one line to look at
 };
 
@@ -61,6 +62,9 @@ class Task {
 
   /// Loss and BLEU of held-out text, with these weights. All ranks call it together.
   virtual ValidationResult validate(const Parameters& parameters) = 0;
+  /// Names what validate() measures: results under another name can't be compared. Empty if there
+  /// is nothing to validate on.
+  virtual std::string validation_name() const = 0;
 };
 
 }  // namespace octavo

@@ -33,8 +33,7 @@ Trainer::Trainer(const Setup& setup, Task& task, Group& group, const StopSignals
       signals_(signals),
       observer_(observer),
       schedule_(setup.config.schedule, setup.model_width),
-      plan_(choose_plan(task.planned(), config_, setup.threads,
-                        memory_budget(config_, setup.ranks_on_host))),
+      plan_(agree_on_plan(setup.threads, setup.ranks_on_host)),
       ctx_(Device::cpu, setup.threads, plan_.scratch),
       parameters_(task.planned().parameter_table(), ctx_, dtype_of(config_.precision), true),
       optimizer_(config_.optimizer, config_.average_decay, ctx_, parameters_),
@@ -47,11 +46,33 @@ Trainer::Trainer(const Setup& setup, Task& task, Group& group, const StopSignals
         "trainer.schedule.kind falls to the end of training: set trainer.max_updates or "
         "trainer.max_minutes, so that the end is known");
   }
-  if (config_.average_decay) {
+  const bool validates = config_.validation.every_updates || config_.validation.every_minutes;
+  if (config_.average_decay && validates) {
     averaged_ = std::make_unique<Parameters>(task.planned().parameter_table(), ctx_,
                                              dtype_of(config_.precision), false);
   }
   restore_from_newest();
+}
+
+/// The largest micro-batch that fits on every rank, but none larger than the run has had so far:
+/// what memory is free at the moment must not change how updates are cut.
+MemoryPlan Trainer::agree_on_plan(int threads, int ranks_on_host) const {
+  const PlannedWork& work = task_.planned();
+  MemoryPlan plan = choose_plan(work, config_, threads, memory_budget(config_, ranks_on_host));
+  if (config_.max_tokens) return plan;
+  std::vector<std::int64_t> all(static_cast<std::size_t>(group_.size()));
+  group_.all_gather(plan.max_tokens, std::span(all));
+  std::int64_t tokens = *std::min_element(all.begin(), all.end());
+  const std::int64_t former = group_.sum(group_.rank() == 0 ? former_max_tokens() : 0);
+  if (former > tokens && group_.rank() == 0) {
+    spdlog::warn(
+        "[trainer] micro-batches of {} target tokens no longer fit into memory: {} from now on, so "
+        "sums are rounded in another order than before",
+        former, tokens);
+  }
+  if (former > 0) tokens = std::min(tokens, former);
+  if (tokens != plan.max_tokens) plan = plan_memory(work, config_, threads, tokens);
+  return plan;
 }
 
 double Trainer::elapsed() const {
@@ -196,6 +217,12 @@ bool Trainer::checkpoint_due() const {
          best_unsaved_;
 }
 
+std::string Trainer::validation_name() const {
+  return fmt::format("{} of {}",
+                     config_.validation.metric == ValidationMetric::bleu ? "bleu" : "nll",
+                     task_.validation_name());
+}
+
 void Trainer::validate() {
   const Parameters* weights = &parameters_;
   if (averaged_ != nullptr) {
@@ -216,7 +243,9 @@ void Trainer::validate() {
     ++state_.validations_without_gain;
   }
   validation_unsaved_ = true;
+  state_.validated_as = validation_name();
   state_.validation_missing = false;
+  state_.seconds = group_.sum(group_.rank() == 0 ? elapsed() : 0.0);
   state_.validation_seconds = state_.seconds;
   if (group_.rank() == 0) observer_.validated(result, state_, best);
 }

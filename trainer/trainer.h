@@ -84,6 +84,9 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
+  MemoryPlan agree_on_plan(int threads, int ranks_on_host) const;
+  std::int64_t former_max_tokens() const;
+  std::string validation_name() const;
   void restore(const std::filesystem::path& checkpoint);
   void restore_from_newest();
   void load_initial_weights();

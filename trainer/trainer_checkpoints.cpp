@@ -52,6 +52,11 @@ void point_to_best(const TrainerConfig& config, const TrainingState& state) {
 
 }  // namespace
 
+std::int64_t Trainer::former_max_tokens() const {
+  const std::vector<StepCheckpoint> there = list_checkpoints(config_.output);
+  return there.empty() ? 0 : Checkpoint(there.back().path).state().automatic_max_tokens;
+}
+
 void Trainer::restore_from_newest() {
   const fs::path run = config_.output;
   state_.seed = static_cast<std::uint64_t>(config_.seed);
@@ -76,6 +81,7 @@ void Trainer::restore_from_newest() {
   send_from_rank_0();
   optimizer_.set_count(state_.optimizer_count);
   parameters_.refresh_weights(ctx_);
+  state_.automatic_max_tokens = config_.max_tokens ? 0 : plan_.max_tokens;
   seconds_before_ = saved_seconds_ = state_.seconds;
   saved_update_ = state_.update > 0 ? state_.update : -1;
 }
@@ -93,6 +99,14 @@ void Trainer::restore(const fs::path& folder) {
     load_parameters(table, checkpoint.tensors(kEmaFile), optimizer_.average());
   }
   spdlog::info("[trainer] goes on from {}", folder.string());
+  if (state_.best_score && state_.validated_as != validation_name()) {
+    spdlog::warn(
+        "[trainer] validation is not what it was ({}; now {}): scores can't be compared, so the "
+        "best so far starts anew",
+        state_.validated_as, validation_name());
+    state_.best_score.reset();
+    state_.best_update = state_.validations_without_gain = 0;
+  }
 }
 
 void Trainer::load_initial_weights() {
@@ -141,7 +155,7 @@ void Trainer::save() {
   const fs::path folder = checkpoint_folder(run, state_.update);
   write_checkpoint(folder, contents);
   if (best) point_to_best(config_, state_);
-  remove_expired(run, config_.checkpoints.retention, config_.checkpoints.retention.keep_last);
+  remove_expired(run, config_.checkpoints.retention);
   observer_.saved(folder);
 }
 

@@ -64,6 +64,11 @@ class Reader {
     const Json json = take(name);
     value = json.is_null() ? std::nullopt : std::optional(number(name, json));
   }
+  void field(std::string_view name, std::string& value) {
+    const Json json = take(name);
+    if (!json.is_string()) throw UserError(fmt::format("{} is not a text", name));
+    value = json.get<std::string>();
+  }
   void field(std::string_view name, std::map<std::string, std::string>& value) {
     value = take(name).get<std::map<std::string, std::string>>();
   }

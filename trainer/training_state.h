@@ -23,7 +23,10 @@ struct TrainingState {
   std::optional<double> best_score = {};  ///< of the validations so far; the larger the better
   std::int64_t best_update = 0;
   std::int64_t validations_without_gain = 0;  ///< in a row, for early stopping
+  std::string validated_as = {};              ///< what best_score measures: Task::validation_name()
   bool validation_missing = false;            ///< due after `update`, but the run was asked to stop
+  /// Target tokens of a micro-batch that trainer.max_tokens: auto chose; 0: it was set.
+  std::int64_t automatic_max_tokens = 0;
   /// XXH3 of what the run was trained on: "data.train[0]", "vocabulary.source", ...
   std::map<std::string, std::string> hashes = {};
 
@@ -46,7 +49,9 @@ struct TrainingState {
     v.field("best_score", best_score);
     v.field("best_update", best_update);
     v.field("validations_without_gain", validations_without_gain);
+    v.field("validated_as", validated_as);
     v.field("validation_missing", validation_missing);
+    v.field("automatic_max_tokens", automatic_max_tokens);
     v.field("hashes", hashes);
   }
 };

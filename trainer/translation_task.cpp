@@ -91,4 +91,8 @@ ValidationResult TranslationTask::validate(const Parameters& parameters) {
   return validation_->run(parameters);
 }
 
+std::string TranslationTask::validation_name() const {
+  return validation_ == nullptr ? "" : validation_->name();
+}
+
 }  // namespace octavo

@@ -41,6 +41,7 @@ class TranslationTask final : public Task {
            const GroupDone& done) override;
   std::string name_sentences() const override;
   ValidationResult validate(const Parameters& parameters) override;
+  std::string validation_name() const override;
 
  private:
   DataConfig data_config_;

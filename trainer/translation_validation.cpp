@@ -1,5 +1,7 @@
 #include "trainer/translation_validation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -38,6 +40,18 @@ BatchTranslator make_translator(const Transformer& model, const SearchConfig& se
   return {model, settings};
 }
 
+std::string name_of(const TranslationValidation::Setup& setup) {
+  const SearchRules rules = search_rules(setup.search);
+  const auto& sentences = setup.trainer.validation.bleu_sentences;
+  return fmt::format("data.dev {}; first lines decoded: {}; {}, beam {}, length penalty {}, {}; {}",
+                     setup.dev.content_hash(), sentences ? fmt::format("{}", *sentences) : "all",
+                     enum_name(setup.search.preset), rules.beam, rules.alpha,
+                     setup.search.max_length
+                         ? fmt::format("at most {} tokens", *setup.search.max_length)
+                         : "the preset's length",
+                     bleu_signature(setup.bleu));
+}
+
 WorkMemory loss_memory(const TranslationValidation::PlanSetup& setup) {
   const BatchLimits limits = loss_limits(setup.max_length);
   Context ctx(Device::plan, setup.threads, 0);
@@ -67,6 +81,7 @@ WorkMemory TranslationValidation::plan(const PlanSetup& setup) {
 
 TranslationValidation::TranslationValidation(const Setup& setup, Group& group)
     : model_(setup.model),
+      name_(name_of(setup)),
       source_(setup.source),
       target_(setup.target),
       dev_(setup.dev),
@@ -126,6 +141,7 @@ void TranslationValidation::add_bleu(const Pass& pass, ValidationResult& result)
   group_.all_reduce_sum(std::span<std::int64_t>(statistics.counts));
   result.bleu = bleu_score(statistics).score;
   result.bleu_signature = bleu_signature(bleu_);
+  result.bleu_lines = bleu_sentences_;
   if (found.empty()) return;
   const auto i = static_cast<std::size_t>(runs_ * 37) % found.size();  // another one each time
   result.sample_source = dev_.text(dev_.column("source_text"), rows[i]);

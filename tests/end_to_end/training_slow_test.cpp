@@ -136,6 +136,28 @@ TEST_F(Training, StopsEarlyAndStaysSo) {
   EXPECT_THAT(patient.err, HasSubstr("stopped early: validation gets no better: 8 updates"));
 }
 
+// Scores of two metrics, or of two texts, are not on one scale.
+TEST_F(Training, AnotherValidationStartsTheBestAnew) {
+  const Settings settings{"trainer.validation.every_updates=1",
+                          "trainer.validation.bleu_sentences=4"};
+  const auto train = [&](const std::string& updates, const Settings& more) {
+    const ProgramResult result =
+        folder_->train("other", settings + more + Settings{"trainer.max_updates=" + updates});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.err;
+  };
+  train("1", {"trainer.validation.metric=nll"});
+  EXPECT_EQ(read_best(run_folder("other"))->metric, "nll");
+  EXPECT_THAT(train("2", {"trainer.validation.metric=nll"}), Not(HasSubstr("starts anew")));
+  const std::string said = train("3", {"trainer.validation.metric=bleu"});
+  EXPECT_THAT(said, HasSubstr("the best so far starts anew"));
+  EXPECT_THAT(said, HasSubstr("of 4 lines, the best so far"));
+  EXPECT_EQ(read_best(run_folder("other"))->metric, "bleu");
+  EXPECT_EQ(read_best(run_folder("other"))->update, 3);
+  EXPECT_THAT(train("4", {"trainer.validation.metric=bleu", "translate.beam=2"}),
+              HasSubstr("the best so far starts anew"));
+}
+
 TEST_F(Training, AveragesAreValidatedSelectedAndTranslatedFrom) {
   // A rate so high that the average is far from the weights.
   const Settings settings = kValidatesByLoss + Settings{"trainer.max_updates=24",

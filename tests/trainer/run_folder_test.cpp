@@ -80,44 +80,39 @@ TEST(RunFolder, SaysWhyThereIsNoCheckpoint) {
 }
 
 std::vector<std::int64_t> expired_of(const std::vector<std::int64_t>& updates,
-                                     const RetentionConfig& config, std::int64_t average_last,
+                                     const RetentionConfig& config,
                                      std::optional<std::int64_t> best) {
-  return expired(updates, config, average_last, best);
+  return expired(updates, config, best);
 }
 
 TEST(Retention, KeepsTheLastOnes) {
-  EXPECT_THAT(expired_of({}, {}, 0, {}), IsEmpty());
-  EXPECT_THAT(expired_of({1, 2, 3}, {.keep_last = 3}, 0, {}), IsEmpty());
-  EXPECT_THAT(expired_of({1, 2, 3, 4}, {.keep_last = 3}, 0, {}), ElementsAre(1));
-  EXPECT_THAT(expired_of({1, 2, 3, 4}, {.keep_last = 1}, 0, {}), ElementsAre(1, 2, 3));
-  EXPECT_THAT(expired_of({7}, {.keep_last = 1}, 0, {}), IsEmpty());
-}
-
-TEST(Retention, KeepsWhatAveragingNeeds) {
-  EXPECT_THAT(expired_of({1, 2, 3, 4, 5}, {.keep_last = 1}, 4, {}), ElementsAre(1));
-  EXPECT_THAT(expired_of({1, 2, 3, 4, 5}, {.keep_last = 4}, 2, {}), ElementsAre(1));
+  EXPECT_THAT(expired_of({}, {}, {}), IsEmpty());
+  EXPECT_THAT(expired_of({1, 2, 3}, {.keep_last = 3}, {}), IsEmpty());
+  EXPECT_THAT(expired_of({1, 2, 3, 4}, {.keep_last = 3}, {}), ElementsAre(1));
+  EXPECT_THAT(expired_of({1, 2, 3, 4}, {.keep_last = 1}, {}), ElementsAre(1, 2, 3));
+  EXPECT_THAT(expired_of({7}, {.keep_last = 1}, {}), IsEmpty());
 }
 
 TEST(Retention, KeepsTheBest) {
-  EXPECT_THAT(expired_of({1, 2, 3, 4}, {.keep_last = 1}, 0, 2), ElementsAre(1, 3));
-  EXPECT_THAT(expired_of({1, 2, 3, 4}, {.keep_last = 1}, 0, 4), ElementsAre(1, 2, 3));
-  EXPECT_THAT(expired_of({1, 2}, {.keep_last = 1}, 0, 99), ElementsAre(1));
+  EXPECT_THAT(expired_of({1, 2, 3, 4}, {.keep_last = 1}, 2), ElementsAre(1, 3));
+  EXPECT_THAT(expired_of({1, 2, 3, 4}, {.keep_last = 1}, 4), ElementsAre(1, 2, 3));
+  EXPECT_THAT(expired_of({1, 2}, {.keep_last = 1}, 99), ElementsAre(1));
 }
 
 TEST(Retention, KeepsTheFirstOfEachStretch) {
   const RetentionConfig every{.keep_last = 1, .keep_every = 10};
-  EXPECT_THAT(expired_of({5, 10, 15, 20, 25, 30, 35}, every, 0, {}), ElementsAre(5, 15, 25));
+  EXPECT_THAT(expired_of({5, 10, 15, 20, 25, 30, 35}, every, {}), ElementsAre(5, 15, 25));
   // Saved by the clock: no update is a multiple.
-  EXPECT_THAT(expired_of({7, 13, 19, 24, 31, 38, 41}, every, 0, {}), ElementsAre(7, 19, 38));
+  EXPECT_THAT(expired_of({7, 13, 19, 24, 31, 38, 41}, every, {}), ElementsAre(7, 19, 38));
   // What was kept once is kept again.
-  EXPECT_THAT(expired_of({13, 24, 31, 41, 44}, every, 0, {}), IsEmpty());
+  EXPECT_THAT(expired_of({13, 24, 31, 41, 44}, every, {}), IsEmpty());
 }
 
 TEST(Retention, RemovesFromTheDisk) {
   const TempFolder run;
   make_run(run.path(), {1, 2, 3, 4, 5, 6});
   write_best(run.path(), {.update = 2, .metric = "bleu", .score = 1});
-  remove_expired(run.path(), {.keep_last = 1, .keep_every = 3}, 2);
+  remove_expired(run.path(), {.keep_last = 2, .keep_every = 3});
   EXPECT_THAT(updates_in(run.path()), ElementsAre(2, 3, 5, 6));
   EXPECT_EQ(5, std::distance(fs::directory_iterator(checkpoints_folder(run.path())), {}));
 }

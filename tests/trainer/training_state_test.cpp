@@ -35,7 +35,9 @@ TrainingState sample() {
           .best_score = -3.0,
           .best_update = 1000,
           .validations_without_gain = 4,
+          .validated_as = "bleu of dev",
           .validation_missing = true,
+          .automatic_max_tokens = 2048,
           .hashes = {{"data.train[0]", "0123456789abcdef"}, {"a \"b\" ä", ""}}};
 }
 
