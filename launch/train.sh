@@ -13,7 +13,7 @@
 # what is chosen for Open MPI below.
 set -euo pipefail
 
-usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'; }
+usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 fail() { echo "error: launch/train.sh: $*" >&2; exit 2; }
 count() {  # OPTION VALUE
   [[ $2 =~ ^[1-9][0-9]{0,3}$ ]] || fail "$1 is '$2'; it must be a number from 1 to 9999"
@@ -95,7 +95,7 @@ choose pml ob1
 choose btl_vader_single_copy_mechanism none
 choose mca_base_component_show_load_errors 0
 choose orte_execute_quiet 1
-choose odls_base_sigkill_timeout 30
+choose odls_base_sigkill_timeout 300
 if [[ -n ${OMPI_MCA_orte_default_hostfile:-} ]] || ((${SLURM_JOB_NUM_NODES:-1} > 1)); then
   choose btl ^openib,ofi
 else
@@ -109,10 +109,11 @@ options=(--oversubscribe --bind-to none -n "$ranks" -x OMP_NUM_THREADS)
 
 # mpirun answers SIGINT and SIGTERM by killing the ranks after a while. SIGUSR1 it hands on, and the
 # ranks take all the time they need. In a session of its own it sees no Ctrl-C but ours.
-signals=0
+signals=0 mpirun=''
 # shellcheck disable=SC2317  # the traps call it
 hand_on() {
   signals=$((signals + 1))
+  [[ -n $mpirun ]] || return 0  # it is being started, and told then
   if ((signals > 2)); then kill -TERM "$mpirun" 2>/dev/null || true; fi
   kill -USR1 "$mpirun" 2>/dev/null || true
 }
@@ -175,16 +176,21 @@ await_ranks() {
 
 setsid mpirun "${options[@]}" "${command[@]}" </dev/null &
 mpirun=$!
+((signals == 0)) || kill -USR1 "$mpirun" 2>/dev/null || true
 export -n OCTAVO_LAST_WORDS
-watch_mpirun &>/dev/null &
-watcher=$!
+# Some kernels don't tell a process's children: then mpirun itself must notice everything.
+watcher=''
+if [[ -r /proc/$$/task/$$/children ]]; then
+  watch_mpirun &>/dev/null &
+  watcher=$!
+fi
 code=0
 while kill -0 "$mpirun" 2>/dev/null; do  # a signal ends `wait` early
   wait "$mpirun" 2>/dev/null && code=0 || code=$?
 done
 wait "$mpirun" 2>/dev/null && last=0 || last=$?
 ((last == 127)) || code=$last  # 127: waited for before
-kill "$watcher" 2>/dev/null || true
+[[ -z $watcher ]] || kill "$watcher" 2>/dev/null || true
 if ((code > 128)); then
   # Ranks that say something only now say that they lost mpirun.
   if [[ -s $words ]]; then await_ranks; else await_ranks; : >"$words"; fi
