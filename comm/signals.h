@@ -9,9 +9,9 @@ namespace octavo {
 
 /// Turns requests to stop into a flag that the loop reads between updates.
 ///
-/// SIGINT, SIGTERM, SIGHUP and SIGUSR1 (what launch/train.sh and batch systems send) ask to stop. A second
-/// one, a second or more after the first, ends the process at once, as does the first one before
-/// arm() was called: there is nothing to save yet, and a peer may never come.
+/// SIGINT, SIGTERM, SIGHUP and SIGUSR1 (what launch/train.sh and batch systems send) ask to stop. A
+/// second one, a second or more after the first, ends the process at once, as does the first one
+/// before arm() was called: there is nothing to save yet, and a peer may never come.
 ///
 /// Under mpirun two more rules hold. Open MPI 4.1 announces the end of a job by SIGCONT and sends
 /// SIGTERM only odls_base_sigkill_timeout seconds later, then SIGKILL after as long again. So

@@ -82,13 +82,13 @@ std::unique_ptr<FolderLock> open_run(const Experiment& experiment) {
 
 void train_on(Group& group, const TrainOptions& options, const StopSignals& signals) {
   const Experiment experiment = read_experiment(options.config, options.overrides);
+  const int ranks_on_host = count_ranks_on_host(group);
+  const int threads = threads_per_rank(options.threads, ranks_on_host);
   // Before the time limit of the settings counts: it may wait for a training that was killed.
   std::unique_ptr<FolderLock> lock;
   if (group.rank() == 0) lock = open_run(experiment);
   group.barrier();
   group.set_time_limit(experiment.comm.timeout_seconds);
-  const int ranks_on_host = count_ranks_on_host(group);
-  const int threads = threads_per_rank(options.threads, ranks_on_host);
   TranslationTask task({.data = experiment.data,
                         .model = experiment.model,
                         .trainer = experiment.trainer,
