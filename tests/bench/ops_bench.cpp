@@ -174,10 +174,9 @@ struct Tokens {
   explicit Tokens(std::int64_t V) {
     RandomStream random(1);
     for (int s = 0; s < 100; ++s) {
-      std::vector<std::int32_t> ids;
-      for (int i = 0; i < 40; ++i) {
-        ids.push_back(
-            static_cast<std::int32_t>(static_cast<double>(V) * std::pow(random.uniform(), 3)));
+      std::vector<std::int32_t> ids(40);
+      for (std::int32_t& id : ids) {
+        id = static_cast<std::int32_t>(static_cast<double>(V) * std::pow(random.uniform(), 3));
       }
       builder.add(ids, s * 40);
     }

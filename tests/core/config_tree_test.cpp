@@ -70,7 +70,7 @@ TEST(ConfigTree, RefusesWhatItDoesNotRead) {
   EXPECT_EQ("x.yaml:1: a key is missing before ':'", refusal("~: 1"));
   EXPECT_EQ("x.yaml:1: expected 'name: value' lines", refusal("just text"));
   EXPECT_EQ("x.yaml:2: expected 'name: value' lines", refusal("\n- a\n"));
-  EXPECT_THAT(refusal(std::string("a: 1\nb: x\0y\n", 13)), StartsWith("x.yaml:2: a NUL byte"));
+  EXPECT_THAT(refusal(std::string("a: 1\nb: x\0y\n", 12)), StartsWith("x.yaml:2: a NUL byte"));
 }
 
 TEST(ConfigTree, TellsTheLineOfBadYaml) {
