@@ -2,9 +2,10 @@
 
 #include <cmath>
 #include <map>
+#include <memory>
 #include <tuple>
-#include <vector>
 
+#include "core/arena.h"
 #include "model/ops/embedding.h"
 
 namespace octavo {
@@ -19,16 +20,14 @@ class Sinusoids {
 
   Tensor table(std::int64_t positions, std::int64_t width, DType type) {
     if (planned_) return {nullptr, {positions, width}, type};
-    std::vector<double>& memory = tables_[{positions, width, type}];
-    if (memory.empty()) {
-      memory.resize(static_cast<std::size_t>(positions * width));
-      if (type == DType::f64) {
-        fill(positions, width, memory.data());
-      } else {
-        fill(positions, width, reinterpret_cast<float*>(memory.data()));
-      }
-    }
-    return {memory.data(), {positions, width}, type};
+    std::unique_ptr<Arena>& memory = tables_[{positions, width, type}];
+    const bool made = memory != nullptr;
+    if (!made) memory = std::make_unique<Arena>(Tensor(nullptr, {positions, width}, type).bytes());
+    memory->release_to(0);
+    const Tensor table = memory->allocate({positions, width}, type);
+    if (!made && type == DType::f64) fill(positions, width, table.data<double>());
+    if (!made && type == DType::f32) fill(positions, width, table.data<float>());
+    return table;
   }
 
  private:
@@ -46,7 +45,7 @@ class Sinusoids {
   }
 
   bool planned_;
-  std::map<std::tuple<std::int64_t, std::int64_t, DType>, std::vector<double>> tables_;
+  std::map<std::tuple<std::int64_t, std::int64_t, DType>, std::unique_ptr<Arena>> tables_;
 };
 
 }  // namespace

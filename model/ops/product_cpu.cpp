@@ -17,9 +17,10 @@
 namespace octavo {
 namespace {
 
-// Shapes kept. Training sees a few dozen; decoding may see many row counts. All are dropped when
-// there are more: rare, and simpler than knowing which was used last.
-constexpr std::size_t kProductsKept = 1024;
+// Shapes kept. Training sees some hundred: micro-batches of an update are about equal, but rows are
+// any multiple of 64. All are dropped when there are more: rare, and simpler than knowing which was
+// used last.
+constexpr std::size_t kProductsKept = 4096;
 
 // Below so many multiplications, waking a second thread costs more than it saves.
 constexpr std::int64_t kSmallProduct = 1 << 19;

@@ -42,10 +42,11 @@ std::string base_experiment(const TempFolder& folder) {
   std::string yaml = read_file(std::string(OCTAVO_SOURCE_DIR) + "/configs/wmt14-en-de-base.yaml");
   const std::string path = folder.path().string();
   yaml = std::regex_replace(yaml, std::regex("(out|runs)/wmt14-en-de[^/ ]*"), path + "/$1");
-  const std::string text = long_lines(900, 100);
+  const std::string text = long_lines(900, 100), held_out = long_lines(40, 100);
   std::filesystem::create_directories(folder / "out/text");
-  for (const char* name : {"train.en", "train.de", "dev.en", "dev.de"}) {
-    write_file(folder / "out/text" / name, text);
+  for (const char* side : {"en", "de"}) {
+    write_file(folder / "out/text" / (std::string("train.") + side), text);
+    write_file(folder / "out/text" / (std::string("dev.") + side), held_out);
   }
   write_file(folder / "base.yaml", yaml);
   return folder / "base.yaml";
@@ -75,6 +76,19 @@ TEST(Memory, BaseTakesWhatWasPlannedAndLessThan4GiB) {
   RecordProperty("measured_bytes", std::to_string(trained.peak_bytes));
   EXPECT_NEAR(static_cast<double>(trained.peak_bytes) / planned, 1.0, 0.1);
   EXPECT_LT(trained.peak_bytes, std::int64_t{4} << 30);
+
+  // In float32, with all that validation takes beside.
+  const ProgramResult validated = ExperimentFolder::octavo(
+      {"train", config, "--progress", "plain", "--set",
+       "trainer.output=" + (folder / "f32").string(), "--set", "trainer.precision=float32", "--set",
+       "trainer.max_tokens=4096", "--set", "trainer.tokens_per_update=4000", "--set",
+       "trainer.max_updates=1", "--set", "trainer.validation.bleu_sentences=4", "--set",
+       "translate.max_length=20"});
+  ASSERT_EQ(validated.exit_code, 0) << validated.err;
+  EXPECT_NE(validated.err.find("[validation]"), std::string::npos) << validated.err;
+  RecordProperty("measured_bytes_float32_validated", std::to_string(validated.peak_bytes));
+  EXPECT_LT(static_cast<double>(validated.peak_bytes), 1.1 * planned_bytes(validated.err));
+  EXPECT_LT(validated.peak_bytes, std::int64_t{4} << 30);
 }
 
 TEST(Memory, DoesNotGrow) {
