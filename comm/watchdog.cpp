@@ -3,18 +3,21 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "core/error.h"
 
 namespace octavo {
 namespace {
 
-// glibc before 2.36 has no wrapper. Returns -1 where the kernel (before 5.3) or a sandbox refuses.
+// glibc before 2.36 has no wrapper. Returns -1 if that process has ended, or where the kernel
+// (before 5.3) or a sandbox refuses.
 int open_pidfd(pid_t pid) {
   return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
 }
@@ -36,7 +39,10 @@ Watchdog::Watchdog(double limit_seconds, std::span<const LocalPeer> peers, Callb
   ranks_.push_back(-1);
   for (const LocalPeer& peer : peers) {
     const int descriptor = open_pidfd(peer.pid);
-    if (descriptor < 0) continue;
+    if (descriptor < 0) {
+      unsignalled_.push_back(peer);
+      continue;
+    }
     descriptors_.push_back({.fd = descriptor, .events = POLLIN, .revents = 0});
     ranks_.push_back(peer.rank);
   }
@@ -111,18 +117,31 @@ void Watchdog::look_at_peers() {
     pause_ms = std::clamp(static_cast<int>(limit_seconds_ * 100), 10, 200);
     count = peers_may_go_ ? 1 : descriptors_.size();
   }
-  if (poll(descriptors_.data(), count, pause_ms) <= 0) return;
+  const int ready = poll(descriptors_.data(), count, pause_ms);
+  look_at_unsignalled_peers();
+  if (ready <= 0) return;
   for (std::size_t i = 1; i < count; ++i) {
     if (descriptors_[i].fd < 0 || descriptors_[i].revents == 0) continue;
     close(descriptors_[i].fd);
     descriptors_[i].fd = -1;
-    bool expected = false;
-    {
-      const std::lock_guard lock(mutex_);
-      expected = peers_may_go_ || closing_;
-    }
-    if (!expected) callbacks_.vanished(ranks_[i]);
+    report_vanished(ranks_[i]);
   }
+}
+
+void Watchdog::look_at_unsignalled_peers() {
+  std::erase_if(unsignalled_, [&](const LocalPeer& peer) {
+    const bool ended = kill(peer.pid, 0) != 0 && errno == ESRCH;
+    if (ended) report_vanished(peer.rank);
+    return ended;
+  });
+}
+
+void Watchdog::report_vanished(int rank) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (peers_may_go_ || closing_) return;
+  }
+  callbacks_.vanished(rank);
 }
 
 void Watchdog::look_at_clock() {

@@ -34,7 +34,7 @@ class Watchdog {
     std::function<void(int rank)> vanished;  ///< once per peer: its process ended
   };
 
-  /// Starts watching. Peers that can't be watched (an old kernel) are left out.
+  /// Starts watching.
   Watchdog(double limit_seconds, std::span<const LocalPeer> peers, Callbacks callbacks);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -59,6 +59,8 @@ class Watchdog {
   void watch();
   /// Sleeps until a peer ends, the destructor wakes us or the next look at the clock is due.
   void look_at_peers();
+  void look_at_unsignalled_peers();
+  void report_vanished(int rank);
   void look_at_clock();
 
   Callbacks callbacks_;
@@ -66,6 +68,9 @@ class Watchdog {
   // ranks_[i], readable once that process has ended. Entries done with hold -1, which poll skips.
   std::vector<pollfd> descriptors_;
   std::vector<int> ranks_;
+  // Peers without a pidfd: they ended before we began, or the kernel (before 5.3) or a sandbox
+  // refuses.
+  std::vector<LocalPeer> unsignalled_;
 
   mutable std::mutex mutex_;  // guards what follows
   double limit_seconds_;

@@ -120,6 +120,17 @@ TEST_F(WatchdogTest, SeesAPeerVanish) {
   waitpid(second, nullptr, 0);
 }
 
+TEST_F(WatchdogTest, SeesAPeerThatHadEndedBefore) {
+  const pid_t child = start_child();
+  end_child(child);
+  const LocalPeer peer{.rank = 3, .pid = child};
+  const Watchdog dog(100, {&peer, 1}, callbacks_);
+  EXPECT_TRUE(comes_true([&] { return vanished_ == 1; }));
+  EXPECT_EQ(3, last_vanished_);
+  pause_ms(300);
+  EXPECT_EQ(1, vanished_) << "once is enough";
+}
+
 TEST_F(WatchdogTest, LetsPeersGo) {
   const pid_t child = start_child();
   const LocalPeer peer{.rank = 1, .pid = child};
