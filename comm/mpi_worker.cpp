@@ -218,6 +218,7 @@ void MpiWorker::finalise() {
   exchange_->barrier();
   watchdog_->let_peers_go();
   watchdog_->set_limit(kLeaveSeconds);
+  parting_ = true;
   watchdog_->begin("finalising", 0, DType::u8);
   alarms_->stop();
   check_mpi(MPI_Comm_free(&data_), "freeing a communicator");

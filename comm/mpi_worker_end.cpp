@@ -53,6 +53,11 @@ void MpiWorker::report(Cause cause) {
 }
 
 void MpiWorker::report_overdue() {
+  if (parting_) {
+    spdlog::warn(
+        "[comm] all ranks have done their work, but MPI takes too long to end: left without it");
+    end_process(0);
+  }
   report({.kind = Cause::Kind::overdue,
           .exit_code = 3,
           .rank = rank_,
