@@ -41,7 +41,7 @@ bool library_calls() {
   return false;
 }
 
-void note(std::size_t size) {
+[[maybe_unused]] void note(std::size_t size) {
   if (!count.on) return;
   count.on = false;  // looking may take memory itself
   if (library_calls()) {
