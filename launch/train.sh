@@ -163,15 +163,16 @@ watch_mpirun() {
 }
 
 # Ranks notice a second later that mpirun was killed. Until then they may write into the run's folder.
+# After eight seconds they are killed.
 await_ranks() {
   local left looks
-  for ((looks = 0; looks < 80; ++looks)); do
+  for ((looks = 0; looks < 100; ++looks)); do
     left=$(grep -slzFx "OCTAVO_LAST_WORDS=$words" /proc/[0-9]*/environ) || true
     [[ -n $left ]] || return 0
+    # shellcheck disable=SC2086  # one number a word
+    ((looks < 80)) || kill -KILL ${left//[!0-9]/ } 2>/dev/null || true
     sleep 0.1
   done
-  # shellcheck disable=SC2086  # one number a word
-  kill -KILL ${left//[!0-9]/ } 2>/dev/null || true
 }
 
 setsid mpirun "${options[@]}" "${command[@]}" </dev/null &
