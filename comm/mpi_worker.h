@@ -110,8 +110,7 @@ class MpiWorker {
   std::optional<Cause> cause_;
   std::vector<int> local_ranks_, gone_;
   std::atomic<bool> has_cause_ = false, spoken_ = false;
-  std::atomic<bool> parting_ =
-      false;  // every rank has left the last collective; only MPI is to end
+  std::atomic<bool> parting_ = false;  // all work is done; only MPI is to end
 
   std::thread thread_;
 };

@@ -40,8 +40,7 @@ Experiment read_experiment(const std::filesystem::path& file,
         origin_of(root, file, {"data", "max_length"}), experiment.data.max_length,
         experiment.model.max_positions));
   }
-  const ValidationConfig& validation = experiment.trainer.validation;
-  if ((validation.every_updates || validation.every_minutes) && !experiment.data.dev.given()) {
+  if (experiment.trainer.validation.on() && !experiment.data.dev.given()) {
     throw UserError(fmt::format(
         "{}: trainer.validation is on, but data.dev names no text. Give data.dev.source and "
         "data.dev.target, or leave every_updates and every_minutes out",

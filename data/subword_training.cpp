@@ -102,8 +102,7 @@ std::string train_subwords(const SubwordTraining& settings, std::vector<std::str
   if (std::all_of(lines.begin(), lines.end(), [](const std::string& s) { return s.empty(); }))
     throw UserError(
         "data.train: there is no text to train a subword model on: the files are empty, or none of "
-        "their "
-        "lines can be used.");
+        "their lines can be used.");
   Lines iterator(std::move(lines));
   std::string serialized;
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &iterator, &serialized);

@@ -193,8 +193,9 @@ wait "$mpirun" 2>/dev/null && last=0 || last=$?
 ((last == 127)) || code=$last  # 127: waited for before
 [[ -z $watcher ]] || kill "$watcher" 2>/dev/null || true
 if ((code > 128)); then
-  # Ranks that say something only now say that they lost mpirun.
-  if [[ -s $words ]]; then await_ranks; else await_ranks; : >"$words"; fi
+  if [[ -s $words ]]; then said=1; else said=0; fi
+  await_ranks
+  ((said)) || : >"$words"  # who speaks only now says that it lost mpirun
 fi
 
 if [[ -e $work/idle ]]; then ended=1; else ended=0; fi

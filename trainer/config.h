@@ -78,6 +78,9 @@ struct ValidationConfig {
   std::optional<std::int64_t> bleu_sentences;
   std::optional<std::int64_t> patience;
 
+  /// Whether there is any.
+  bool on() const { return every_updates || every_minutes; }
+
   template <typename Visitor>
   void describe(Visitor& v) {
     v.setting("every_updates", every_updates, "updates between validations", v.at_least(1));

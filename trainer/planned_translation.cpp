@@ -13,8 +13,7 @@ PlannedTranslation::PlannedTranslation(const Setup& setup)
       config_(setup.trainer),
       max_length_(setup.max_length),
       threads_(setup.threads) {
-  const ValidationConfig& validation = setup.trainer.validation;
-  if (setup.validates && (validation.every_updates || validation.every_minutes)) {
+  if (setup.validates && setup.trainer.validation.on()) {
     validation_ = TranslationValidation::plan({.model = model_,
                                                .max_length = max_length_,
                                                .trainer = setup.trainer,

@@ -46,8 +46,7 @@ Trainer::Trainer(const Setup& setup, Task& task, Group& group, const StopSignals
         "trainer.schedule.kind falls to the end of training: set trainer.max_updates or "
         "trainer.max_minutes, so that the end is known");
   }
-  const bool validates = config_.validation.every_updates || config_.validation.every_minutes;
-  if (config_.average_decay && validates) {
+  if (config_.average_decay && config_.validation.on()) {
     averaged_ = std::make_unique<Parameters>(task.planned().parameter_table(), ctx_,
                                              dtype_of(config_.precision), false);
   }
@@ -142,7 +141,6 @@ StepReport Trainer::step(const UpdateWork& work) {
   ++state_.update;
   state_.epoch = work.next_epoch;
   state_.epoch_update = work.next_update;
-  state_.optimizer_count = optimizer_.count();
   state_.source_tokens += work.source_tokens;
   state_.target_tokens += work.target_tokens;
   state_.seconds = values[2];
@@ -205,8 +203,7 @@ void Trainer::count_skipped(const StepReport& report) {
 
 bool Trainer::validation_due() const {
   const ValidationConfig& v = config_.validation;
-  return ((v.every_updates || v.every_minutes) && finished()) ||
-         (v.every_updates && state_.update % *v.every_updates == 0) ||
+  return (v.on() && finished()) || (v.every_updates && state_.update % *v.every_updates == 0) ||
          (v.every_minutes && state_.seconds - state_.validation_seconds >= 60 * *v.every_minutes);
 }
 

@@ -79,7 +79,7 @@ void Trainer::restore_from_newest() {
     if (there.empty()) optimizer_.start_average(ctx_);
   }
   send_from_rank_0();
-  optimizer_.set_count(state_.optimizer_count);
+  optimizer_.set_count(state_.update);
   parameters_.refresh_weights(ctx_);
   state_.automatic_max_tokens = config_.max_tokens ? 0 : plan_.max_tokens;
   seconds_before_ = saved_seconds_ = state_.seconds;

@@ -12,7 +12,6 @@ struct TrainingState {
   std::int64_t update = 0;           ///< updates done, skipped ones included
   std::int64_t epoch = 0;            ///< counted from 0
   std::int64_t epoch_update = 0;     ///< updates done of this epoch: the cursor in its plan
-  std::int64_t optimizer_count = 0;  ///< updates the optimiser has counted, for bias correction
   std::int64_t skipped_updates = 0;  ///< not finite, in the whole run
   std::int64_t skipped_in_a_row = 0;
   std::uint64_t seed = 0;
@@ -38,7 +37,6 @@ struct TrainingState {
     v.field("update", update);
     v.field("epoch", epoch);
     v.field("epoch_update", epoch_update);
-    v.field("optimizer_count", optimizer_count);
     v.field("skipped_updates", skipped_updates);
     v.field("skipped_in_a_row", skipped_in_a_row);
     v.field("seed", seed);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -74,6 +77,14 @@ class ExperimentFolder {
                                             const std::vector<std::string>& settings) const;
 
   TempFolder folder_;
+};
+
+/// A suite whose tests share one folder with lines of up to 40 words.
+class ExperimentTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { folder_ = std::make_unique<ExperimentFolder>(40); }
+  static void TearDownTestSuite() { folder_.reset(); }
+  inline static std::unique_ptr<ExperimentFolder> folder_;
 };
 
 }  // namespace octavo::testkit

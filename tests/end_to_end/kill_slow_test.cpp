@@ -21,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-using testkit::ExperimentFolder;
 using testkit::ProgramResult;
 using testkit::Ranks;
 
@@ -29,11 +28,8 @@ constexpr int kUpdates = 48;
 // Two ranks go on for a second after mpirun was killed, and half of one after the script was.
 constexpr int kManyUpdates = 140;
 
-class Killed : public ::testing::Test {
+class Killed : public testkit::ExperimentTest {
  protected:
-  static void SetUpTestSuite() { folder_ = new ExperimentFolder(40); }
-  static void TearDownTestSuite() { delete folder_; }
-
   /// Beyond the end of an epoch, with running averages and validation.
   static std::vector<std::string> settings(int updates = kUpdates) {
     return {fmt::format("trainer.max_updates={}", updates), "trainer.average_decay=0.9",
@@ -70,10 +66,7 @@ class Killed : public ::testing::Test {
     for (const auto& entry : fs::recursive_directory_iterator(run_folder(killed)))
       EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
   }
-
-  static ExperimentFolder* folder_;
 };
-ExperimentFolder* Killed::folder_ = nullptr;
 
 // Every second kill waits for a checkpoint to be under way; the others fall anywhere: at the start,
 // in an update, in validation.

@@ -17,7 +17,6 @@
 namespace octavo {
 namespace {
 
-using testkit::ExperimentFolder;
 using testkit::kSameTraining;
 using testkit::kSmallBatches;
 using testkit::largest_difference;
@@ -26,13 +25,7 @@ using testkit::UpdateRecord;
 
 using Settings = std::vector<std::string>;
 
-class Ranks : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() { folder_ = new ExperimentFolder(40); }
-  static void TearDownTestSuite() { delete folder_; }
-  static ExperimentFolder* folder_;
-};
-ExperimentFolder* Ranks::folder_ = nullptr;
+class Ranks : public testkit::ExperimentTest {};
 
 TEST_F(Ranks, EightRanksOrTwoThreadsTrainLikeOne) {
   const Settings settings{kSmallBatches, "model.activation=gelu"};

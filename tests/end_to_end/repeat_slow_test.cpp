@@ -6,16 +6,9 @@
 namespace octavo {
 namespace {
 
-using testkit::ExperimentFolder;
 using testkit::ProgramResult;
 
-class Repeat : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() { folder_ = new ExperimentFolder(40); }
-  static void TearDownTestSuite() { delete folder_; }
-  static ExperimentFolder* folder_;
-};
-ExperimentFolder* Repeat::folder_ = nullptr;
+class Repeat : public testkit::ExperimentTest {};
 
 TEST_F(Repeat, TheSameRunTwiceGivesTheSameBytes) {
   for (const char* precision : {"float32", "bf16"}) {

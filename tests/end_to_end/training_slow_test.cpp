@@ -31,11 +31,8 @@ using testkit::UpdateRecord;
 
 using Settings = std::vector<std::string>;
 
-class Training : public ::testing::Test {
+class Training : public testkit::ExperimentTest {
  protected:
-  static void SetUpTestSuite() { folder_ = new ExperimentFolder(40); }
-  static void TearDownTestSuite() { delete folder_; }
-
   static fs::path run_folder(const std::string& run) { return folder_->path(run); }
 
   static std::string file_of(const std::string& run, std::int64_t update, const std::string& name) {
@@ -64,10 +61,7 @@ class Training : public ::testing::Test {
     for (double p = 0; numbers >> p;) sum -= p;
     return sum;
   }
-
-  static ExperimentFolder* folder_;
 };
-ExperimentFolder* Training::folder_ = nullptr;
 
 const Settings kValidatesByLoss{"trainer.validation.metric=nll",
                                 "trainer.validation.bleu_sentences=0"};

@@ -24,7 +24,6 @@ TrainingState sample() {
   return {.update = 123'456,
           .epoch = 3,
           .epoch_update = 77,
-          .optimizer_count = 123'450,
           .skipped_updates = 6,
           .skipped_in_a_row = 2,
           .seed = UINT64_MAX,
