@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn import functional
 
 PAD = 0
-BEAM, PENALTY = 4, 0.6
+BEAM, PENALTY = 4, 1.0
 
 
 def read_columns(path, names):
