@@ -18,6 +18,7 @@ void Profile::begin(const OpCost& cost) {
   Entry& entry = it->second;
   entry.calls += 1;
   entry.flops += cost.flops;
+  flops_ += cost.flops;
   entry.bytes += cost.bytes;
   open_.push_back({&entry, now});
 }

@@ -39,8 +39,8 @@ class OpList : public Recorder {
   std::vector<OpCost> ops_;
 };
 
-/// Adds up calls, FLOPs, bytes and seconds per op name: for `--profile`. An op that runs inside
-/// another keeps its own time; the outer one is charged only what remains.
+/// Adds up calls, FLOPs, bytes and seconds per op name: for the metrics and `--profile`. An op that
+/// runs inside another keeps its own time; the outer one is charged only what remains.
 class Profile : public Recorder {
  public:
   struct Entry {
@@ -50,6 +50,8 @@ class Profile : public Recorder {
   void begin(const OpCost& cost) override;
   void end() override;
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
+  /// Of all ops that have begun.
+  std::int64_t flops() const { return flops_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -59,6 +61,7 @@ class Profile : public Recorder {
   };
   std::map<std::string, Entry, std::less<>> entries_;
   std::vector<Open> open_;
+  std::int64_t flops_ = 0;
 };
 
 }  // namespace octavo

@@ -43,8 +43,7 @@ std::vector<Piece> pieces(const Progress& p) {
                                 short_number(r.target_tokens_per_second))});
   all.push_back(
       {9, fmt::format("wait data {} ranks {}", percent(r.data_wait), percent(r.collective_wait))});
-  if (r.flop_utilisation)
-    all.push_back({11, fmt::format("{} of peak", percent(*r.flop_utilisation))});
+  all.push_back({11, fmt::format("{} of peak", percent(r.flop_utilisation))});
   if (const std::optional<double> left = seconds_left(p))
     all.push_back({2, short_duration(*left) + " left"});
   return all;

@@ -22,6 +22,7 @@ void ReportWindow::add(const StepReport& step) {
   seconds_ += step.seconds;
   data_seconds_ += step.data_seconds;
   collective_seconds_ += step.collective_seconds;
+  utilised_seconds_ += step.flop_utilisation * step.seconds;
 }
 
 TrainingReport ReportWindow::report(double training_seconds) const {
@@ -44,7 +45,8 @@ TrainingReport ReportWindow::report(double training_seconds) const {
           .sentences_per_second = rate(sentences_),
           .updates_per_second = rate(updates_),
           .data_wait = rate(data_seconds_),
-          .collective_wait = rate(collective_seconds_)};
+          .collective_wait = rate(collective_seconds_),
+          .flop_utilisation = rate(utilised_seconds_)};
 }
 
 }  // namespace octavo

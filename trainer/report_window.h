@@ -28,6 +28,7 @@ class ReportWindow {
   double made_tokens_ = 0;                // of updates that were not skipped
   double loss_ = 0, nll_ = 0, norm_ = 0;  // their sums: over tokens; over updates
   double seconds_ = 0, data_seconds_ = 0, collective_seconds_ = 0;
+  double utilised_seconds_ = 0;  // in which products at their peak would have been done
 };
 
 }  // namespace octavo

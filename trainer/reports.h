@@ -20,9 +20,9 @@ struct TrainingReport {
   std::int64_t skipped = 0;  ///< of these, because the gradient was not finite
   double source_tokens_per_second = 0, target_tokens_per_second = 0;
   double sentences_per_second = 0, updates_per_second = 0;
-  double data_wait = 0;                         ///< share of the time, mean over ranks
-  double collective_wait = 0;                   ///< the same
-  std::optional<double> flop_utilisation = {};  ///< share of the measured peak, if that is known
+  double data_wait = 0;         ///< share of the time, mean over ranks
+  double collective_wait = 0;   ///< the same
+  double flop_utilisation = 0;  ///< FLOPs per second as a share of the measured peak
 
   double perplexity() const { return std::exp(nll); }
 
@@ -46,7 +46,7 @@ struct TrainingReport {
     v.metric("updates_per_second", updates_per_second, "updates per second");
     v.metric("data_wait", data_wait, "share of the time");
     v.metric("collective_wait", collective_wait, "share of the time");
-    if (flop_utilisation) v.metric("flop_utilisation", *flop_utilisation, "share of the peak");
+    v.metric("flop_utilisation", flop_utilisation, "share of the peak");
   }
 };
 

@@ -22,6 +22,12 @@ std::vector<GradientSlice> slices_of(const ParameterTable& table) {
   return slices;
 }
 
+/// All ranks measure at the same time, as they will train.
+MachineLimits measure_together(Group& group, int threads, DType type) {
+  group.barrier();
+  return measure_limits(threads, type);
+}
+
 }  // namespace
 
 Trainer::Trainer(const Setup& setup, Task& task, Group& group, const StopSignals& signals,
@@ -35,6 +41,8 @@ Trainer::Trainer(const Setup& setup, Task& task, Group& group, const StopSignals
       schedule_(setup.config.schedule, setup.model_width),
       plan_(agree_on_plan(setup.threads, setup.ranks_on_host)),
       ctx_(Device::cpu, setup.threads, plan_.scratch),
+      limits_(measure_together(group, setup.threads, dtype_of(config_.precision))),
+      peak_flops_(group.sum(limits_.flops)),
       parameters_(task.planned().parameter_table(), ctx_, dtype_of(config_.precision), true),
       optimizer_(config_.optimizer, config_.average_decay, ctx_, parameters_),
       activations_(plan_.activations),
@@ -51,6 +59,7 @@ Trainer::Trainer(const Setup& setup, Task& task, Group& group, const StopSignals
                                              dtype_of(config_.precision), false);
   }
   restore_from_newest();
+  ctx_.set_recorder(&profile_);
 }
 
 /// The largest micro-batch that fits on every rank, but none larger than the run has had so far:
@@ -129,6 +138,7 @@ TrainingEnd Trainer::run() {
 
 StepReport Trainer::step(const UpdateWork& work) {
   const Clock::time_point begin = Clock::now();
+  const std::int64_t flops_before = profile_.flops();
   accumulate(work);
   const BucketReport collective = buckets_.wait();  // gradients: summed over ranks
   const double rate = schedule_.rate(state_.update + 1, progress());
@@ -136,7 +146,8 @@ StepReport Trainer::step(const UpdateWork& work) {
 
   const bool first = group_.rank() == 0;
   double values[] = {sums_[0], sums_[1], first ? elapsed() : 0.0, work.wait_seconds,
-                     collective.exposed_seconds};
+                     collective.exposed_seconds,
+                     static_cast<double>(profile_.flops() - flops_before)};
   stop_ = reduce_control(group_, values, signals_.requested());
   ++state_.update;
   state_.epoch = work.next_epoch;
@@ -145,7 +156,8 @@ StepReport Trainer::step(const UpdateWork& work) {
   state_.target_tokens += work.target_tokens;
   state_.seconds = values[2];
   const auto units = static_cast<double>(work.units), ranks = static_cast<double>(group_.size());
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double seconds =
+      std::chrono::duration<double>(Clock::now() - begin).count() + work.wait_seconds;
   return {.update = state_.update,
           .epoch = work.epoch,
           .loss = values[0] / units,
@@ -156,9 +168,10 @@ StepReport Trainer::step(const UpdateWork& work) {
           .source_tokens = work.source_tokens,
           .target_tokens = work.target_tokens,
           .sentences = work.sentences,
-          .seconds = seconds + work.wait_seconds,
+          .seconds = seconds,
           .data_seconds = values[3] / ranks,
-          .collective_seconds = values[4] / ranks};
+          .collective_seconds = values[4] / ranks,
+          .flop_utilisation = values[5] / (seconds * peak_flops_)};
 }
 
 void Trainer::accumulate(const UpdateWork& work) {

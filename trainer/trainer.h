@@ -13,6 +13,7 @@
 #include "comm/buckets.h"
 #include "comm/group.h"
 #include "comm/signals.h"
+#include "model/ops/machine_limits.h"
 #include "trainer/config.h"
 #include "trainer/memory_plan.h"
 #include "trainer/optimizer.h"
@@ -34,6 +35,7 @@ struct StepReport {
   double seconds;             ///< the whole update
   double data_seconds;        ///< of these, waited for data; mean over ranks
   double collective_seconds;  ///< and for gradients of other ranks
+  double flop_utilisation;    ///< FLOPs per second as a share of all ranks' peak
 };
 
 /// Watches a training: writes metrics, draws the progress line. Rank 0 only.
@@ -80,6 +82,9 @@ class Trainer {
 
   const TrainingState& state() const { return state_; }
   const MemoryPlan& plan() const { return plan_; }
+  /// Of this rank's updates, and what its threads do at best. Validation is not in it.
+  const Profile& profile() const { return profile_; }
+  const MachineLimits& limits() const { return limits_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -112,6 +117,9 @@ class Trainer {
   Schedule schedule_;
   MemoryPlan plan_;
   Context ctx_;
+  Profile profile_;
+  MachineLimits limits_;
+  double peak_flops_;  ///< per second, of all ranks together
   Parameters parameters_;
   Optimizer optimizer_;
   std::unique_ptr<Parameters> averaged_;  ///< weights from the running average, for validation

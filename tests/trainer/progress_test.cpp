@@ -89,12 +89,12 @@ TEST(ProgressText, ThePlainLineTellsAll) {
 
 TEST(ProgressText, WhatIsUnknownIsNotShown) {
   Progress p = sample();
-  p.share = p.report.flop_utilisation = std::nullopt;
+  p.share = std::nullopt;
   p.max_updates = std::nullopt;
   p.report.skipped = 2;
   EXPECT_EQ(
       "update 12,340 | epoch 3 | loss 4.213 | ppl 35.3 | rate 4.97e-04 | norm 1.23 | 2 skipped | "
-      "src 3.21k/s tgt 3.46k/s | wait data 1% ranks 20%",
+      "src 3.21k/s tgt 3.46k/s | wait data 1% ranks 20% | 35% of peak",
       plain_line(p));
   p.share = 0.0;
   EXPECT_THAT(plain_line(p), Not(HasSubstr("left")));

@@ -22,7 +22,8 @@ StepReport step(std::int64_t update, double loss, std::int64_t tokens) {
           .sentences = 5,
           .seconds = 2,
           .data_seconds = 0.5,
-          .collective_seconds = 0.25};
+          .collective_seconds = 0.25,
+          .flop_utilisation = static_cast<double>(update) / 10};
 }
 
 TEST(ReportWindow, WeighsByTokens) {
@@ -47,7 +48,7 @@ TEST(ReportWindow, WeighsByTokens) {
   EXPECT_DOUBLE_EQ(0.5, r.updates_per_second);
   EXPECT_DOUBLE_EQ(0.25, r.data_wait);
   EXPECT_DOUBLE_EQ(0.125, r.collective_wait);
-  EXPECT_FALSE(r.flop_utilisation.has_value());
+  EXPECT_DOUBLE_EQ(0.75, r.flop_utilisation);
 }
 
 TEST(ReportWindow, LeavesSkippedUpdatesOutOfMeans) {

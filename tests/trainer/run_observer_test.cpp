@@ -40,7 +40,8 @@ void show(const TempFolder& run, std::int64_t first, std::int64_t last) {
                       .sentences = 1,
                       .seconds = 1,
                       .data_seconds = 0,
-                      .collective_seconds = 0},
+                      .collective_seconds = 0,
+                      .flop_utilisation = 0},
                      state);
   }
   ValidationResult result;
