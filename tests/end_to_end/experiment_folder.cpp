@@ -205,9 +205,10 @@ std::vector<std::string> ExperimentFolder::metrics(const std::string& run) const
   std::istringstream lines(read_file(path(run) + "/metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
     nlohmann::json record = nlohmann::json::parse(line);
-    for (const char* key : {"time", "seconds", "source_tokens_per_second",
-                            "target_tokens_per_second", "tokens_per_second", "sentences_per_second",
-                            "updates_per_second", "data_wait", "collective_wait"}) {
+    for (const char* key :
+         {"time", "seconds", "source_tokens_per_second", "target_tokens_per_second",
+          "tokens_per_second", "sentences_per_second", "updates_per_second", "data_wait",
+          "collective_wait", "flop_utilisation"}) {
       record.erase(key);
     }
     all.push_back(record.dump());
