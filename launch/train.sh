@@ -2,11 +2,13 @@
 # Trains on one or more ranks: mpirun ... octavo train CONFIG.
 #
 #   launch/train.sh CONFIG [--ranks N] [--threads N] [--set KEY=VALUE]... [--progress live|plain]
+#                         [--profile]
 #
 #   --ranks N     processes; default 1
 #   --threads N   threads of each rank; default: physical cores / ranks, at least 1
 #   --set K=V     changes a setting of CONFIG, e.g. --set trainer.max_updates=1000
 #   --progress W  live on a terminal, else plain
+#   --profile     at the end, where rank 0's time went
 #
 # Ctrl-C, SIGTERM or a closed terminal: all ranks finish the update, save and leave with code 0.
 # A second Ctrl-C ends them at once. Environment: OCTAVO names the program; OMPI_MCA_... overrides
@@ -20,7 +22,7 @@ count() {  # OPTION VALUE
 }
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-config='' ranks=1 threads='' progress='' settings=()
+config='' ranks=1 threads='' progress='' options=()
 while (($# > 0)); do
   case $1 in
     -h | --help) usage; exit 0 ;;
@@ -30,9 +32,10 @@ while (($# > 0)); do
         --ranks) count "$1" "$2"; ranks=$2 ;;
         --threads) count "$1" "$2"; threads=$2 ;;
         --progress) progress=$2 ;;
-        --set) settings+=(--set "$2") ;;
+        --set) options+=(--set "$2") ;;
       esac
       shift ;;
+    --profile) options+=(--profile) ;;
     -*) fail "no option '$1'; --help lists them" ;;
     *) [[ -z $config ]] || fail "two configurations: '$config' and '$1'"; config=$1 ;;
   esac
@@ -70,7 +73,7 @@ export OMP_NUM_THREADS=$threads
 # it keeps the thread that all wait for from running. Binding to cores brought nothing.
 [[ -n ${OMP_WAIT_POLICY:-} ]] || export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-1000}
 
-command=("$program" train "$config" --progress "$progress" --threads "$threads" "${settings[@]}")
+command=("$program" train "$config" --progress "$progress" --threads "$threads" "${options[@]}")
 if ! command -v mpirun >/dev/null; then
   ((ranks == 1)) || fail "--ranks $ranks needs mpirun (Debian: openmpi-bin), which isn't installed"
   echo "[train] no mpirun here: one rank runs alone" >&2

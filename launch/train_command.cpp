@@ -14,9 +14,11 @@
 #include "configs/experiment.h"
 #include "core/folder_lock.h"
 #include "core/log.h"
+#include "core/output.h"
 #include "launch/commands.h"
 #include "launch/rank_threads.h"
 #include "trainer/checkpoint.h"
+#include "trainer/profile_text.h"
 #include "trainer/run_folder.h"
 #include "trainer/run_observer.h"
 #include "trainer/trainer.h"
@@ -36,6 +38,7 @@ struct TrainOptions {
   std::vector<std::string> overrides;
   std::string progress;
   int threads = 0;
+  bool profile = false;
 };
 
 int count_ranks_on_host(Group& group) {
@@ -114,7 +117,13 @@ void train_on(Group& group, const TrainOptions& options, const StopSignals& sign
   TrainingEnd end = TrainingEnd::finished;
   // Here, so that an exception can't take gradients from under peers that still add them up.
   run_together(group, [&] { end = trainer.run(); });
-  if (group.rank() == 0) observer.ended(end, trainer.state());
+  if (group.rank() != 0) return;
+  observer.ended(end, trainer.state());
+  if (options.profile) {
+    StandardOutput out;
+    out.write(profile_text(trainer.profile(), trainer.times(), trainer.limits()));
+    out.flush();
+  }
 }
 
 int train(const TrainOptions& options, const std::function<std::unique_ptr<Group>()>& join) {
@@ -142,7 +151,9 @@ Command train_command(std::function<std::unique_ptr<Group>()> join) {
       ("progress", po::value(&options->progress)->default_value("auto")->value_name("HOW"),
        "live: one line that is redrawn; plain: lines; auto: live on a terminal")  //
       ("threads", po::value(&options->threads)->default_value(0)->value_name("N"),
-       "threads of each rank; 0: OMP_NUM_THREADS, else its share of the processors");
+       "threads of each rank; 0: OMP_NUM_THREADS, else its share of the processors")  //
+      ("profile", po::bool_switch(&options->profile),
+       "at the end, where the time went: a table of ops beside the machine's limits");
   c.positional.add("config", 1);
   c.more_help = [] { return format_help(list_settings<Experiment>()); };
   c.run = [options, join = std::move(join)](const po::variables_map&) {

@@ -145,7 +145,10 @@ StepReport Trainer::step(const UpdateWork& work) {
   const StepOutcome outcome = optimizer_.step(ctx_, rate);  // the same on all ranks
 
   const bool first = group_.rank() == 0;
-  double values[] = {sums_[0], sums_[1], first ? elapsed() : 0.0, work.wait_seconds,
+  double values[] = {sums_[0],
+                     sums_[1],
+                     first ? elapsed() : 0.0,
+                     work.wait_seconds,
                      collective.exposed_seconds,
                      static_cast<double>(profile_.flops() - flops_before)};
   stop_ = reduce_control(group_, values, signals_.requested());
@@ -158,6 +161,10 @@ StepReport Trainer::step(const UpdateWork& work) {
   const auto units = static_cast<double>(work.units), ranks = static_cast<double>(group_.size());
   const double seconds =
       std::chrono::duration<double>(Clock::now() - begin).count() + work.wait_seconds;
+  ++times_.updates;
+  times_.seconds += seconds;
+  times_.data_seconds += work.wait_seconds;
+  times_.collective_seconds += collective.exposed_seconds;
   return {.update = state_.update,
           .epoch = work.epoch,
           .loss = values[0] / units,

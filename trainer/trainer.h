@@ -17,6 +17,7 @@
 #include "trainer/config.h"
 #include "trainer/memory_plan.h"
 #include "trainer/optimizer.h"
+#include "trainer/profile_text.h"
 #include "trainer/schedule.h"
 #include "trainer/task.h"
 #include "trainer/training_state.h"
@@ -84,6 +85,7 @@ class Trainer {
   const MemoryPlan& plan() const { return plan_; }
   /// Of this rank's updates, and what its threads do at best. Validation is not in it.
   const Profile& profile() const { return profile_; }
+  const UpdateTimes& times() const { return times_; }
   const MachineLimits& limits() const { return limits_; }
 
  private:
@@ -118,6 +120,7 @@ class Trainer {
   MemoryPlan plan_;
   Context ctx_;
   Profile profile_;
+  UpdateTimes times_;
   MachineLimits limits_;
   double peak_flops_;  ///< per second, of all ranks together
   Parameters parameters_;
