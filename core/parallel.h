@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <utility>
 
 #include "core/context.h"
 
@@ -17,13 +18,13 @@ constexpr std::int64_t grain_of(std::int64_t elements) {
   return std::max<std::int64_t>(1, kWork / std::max<std::int64_t>(1, elements));
 }
 
-/// Calls f(begin, end) on disjoint ranges that cover [0, n), on the context's threads.
+/// Calls f(begin, end) on disjoint ranges that cover [0, n), on at most so many threads.
 /// Ranges are cut at multiples of `grain`, so that small work stays on one thread. f may throw:
 /// the first exception is thrown again here.
 template <typename F>
-void parallel_for(const Context& ctx, std::int64_t n, std::int64_t grain, F&& f) {
+void parallel_for(int most_threads, std::int64_t n, std::int64_t grain, F&& f) {
   const std::int64_t blocks = (n + grain - 1) / grain;
-  const int threads = static_cast<int>(std::min<std::int64_t>(blocks, ctx.threads()));
+  const int threads = static_cast<int>(std::min<std::int64_t>(blocks, most_threads));
   if (threads <= 1) {
     if (n > 0) f(std::int64_t{0}, n);
     return;
@@ -42,6 +43,12 @@ void parallel_for(const Context& ctx, std::int64_t n, std::int64_t grain, F&& f)
     }
   }
   if (failure) std::rethrow_exception(failure);
+}
+
+/// The same on the context's threads.
+template <typename F>
+void parallel_for(const Context& ctx, std::int64_t n, std::int64_t grain, F&& f) {
+  parallel_for(ctx.threads(), n, grain, std::forward<F>(f));
 }
 
 }  // namespace octavo

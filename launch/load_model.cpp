@@ -57,6 +57,11 @@ LoadedModel load_model(const std::filesystem::path& path, Precision precision, i
   return loaded;
 }
 
+void pack_weights(const LoadedModel& loaded, WeightFormat format) {
+  Context ctx(Device::cpu, 1, 0);
+  loaded.parameters->pack(ctx, loaded.model->product_weights(), format);
+}
+
 SearchConfig search_of_run(const std::filesystem::path& path) {
   const ConfigNode root = settings_of(Checkpoint(find_checkpoint(path)));
   SearchConfig search;

@@ -27,6 +27,9 @@ struct LoadedModel {
 /// @throws UserError  there is none, or it is damaged or of another model.
 LoadedModel load_model(const std::filesystem::path& path, Precision precision, int threads);
 
+/// Keeps the weights as products on one thread read them fastest: for translating.
+void pack_weights(const LoadedModel& loaded, WeightFormat format);
+
 /// How the run of a model searched in validation: its section 'translate'.
 /// @param path  as for load_model(). @throws UserError
 SearchConfig search_of_run(const std::filesystem::path& path);

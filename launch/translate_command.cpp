@@ -1,19 +1,54 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "core/output.h"
 #include "launch/commands.h"
 #include "launch/load_model.h"
+#include "launch/rank_threads.h"
 #include "launch/setting_options.h"
 #include "translate/batch_translator.h"
 #include "translate/stream.h"
 #include "translate/translator.h"
+#include "translate/workers.h"
 
 namespace octavo {
+namespace {
+
+/// What a translation computes in. int8: products of weights and what they are multiplied with,
+/// rounded to eight bits; all else in float32.
+enum class Arithmetic : unsigned char { float32, bf16, int8, float64 };
+
+Precision compute_precision(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::bf16:
+      return Precision::bf16;
+    case Arithmetic::float64:
+      return Precision::float64;
+    case Arithmetic::float32:
+    case Arithmetic::int8:
+      break;
+  }
+  return Precision::float32;
+}
+
+}  // namespace
+
+template <>
+struct EnumNames<Arithmetic> {
+  static constexpr std::array<std::pair<Arithmetic, std::string_view>, 4> values{
+      {{Arithmetic::float32, "float32"},
+       {Arithmetic::bf16, "bf16"},
+       {Arithmetic::int8, "int8"},
+       {Arithmetic::float64, "float64"}}};
+};
+
 namespace {
 
 struct TranslateSettings {
@@ -21,7 +56,8 @@ struct TranslateSettings {
   std::optional<int> nbest;
   LongLines long_lines = LongLines::split;
   std::optional<int> max_source;
-  ModelUseConfig use;
+  std::optional<int> threads;
+  Arithmetic precision = Arithmetic::float32;
 
   template <typename Visitor>
   void describe(Visitor& v) {
@@ -34,7 +70,10 @@ struct TranslateSettings {
               "split a line of too many tokens and translate its parts apart, or refuse it");
     v.setting("max_source", max_source, "tokens of the longest source line, EOS counted",
               v.at_least(1), v.empty_is("model"));
-    use.describe(v);
+    v.setting("threads", threads, "processors to use, each for batches of its own",
+              v.closed(1, 1024), v.empty_is("all"));
+    v.setting("precision", precision,
+              "of products: float32, bf16 where the processor can, or int8");
   }
 };
 
@@ -56,8 +95,10 @@ void report(const Translator::Counts& counts, double seconds) {
 
 int translate(const std::string& path, const TranslateSettings& settings) {
   const SearchRules rules = search_rules(settings.search, settings.nbest.value_or(1));
-  const int threads = settings.use.resolved_threads();
-  const LoadedModel loaded = load_model(path, settings.use.precision, threads);
+  const int threads = threads_per_rank(settings.threads.value_or(0), 1);
+  const LoadedModel loaded = load_model(path, compute_precision(settings.precision), threads);
+  pack_weights(loaded,
+               settings.precision == Arithmetic::int8 ? WeightFormat::int8 : WeightFormat::compute);
   const Vocabulary& target = loaded.subwords.target->vocabulary();
   const BatchTranslator batches(
       *loaded.model,
@@ -65,14 +106,11 @@ int translate(const std::string& path, const TranslateSettings& settings) {
        .frame = {.bos = target.bos(), .eos = target.eos()},
        .never_generated = {target.never_generated().begin(), target.never_generated().end()},
        .batch_tokens = settings.search.batch_tokens});
-  const WorkMemory memory = batches.plan(loaded.parameters->compute_type(), threads);
-  Context ctx(Device::cpu, threads, memory.scratch);
-  Arena activations(memory.activations);
-  const Pass pass{
-      .ctx = ctx, .parameters = *loaded.parameters, .memory = activations, .random = {}};
+  const WorkMemory memory = batches.plan(*loaded.parameters, 1);
+  const Workers workers(*loaded.parameters, memory, threads);
   spdlog::info("[translate] {}; preset {}, beam {}, length penalty {}; {} MB for batches",
                loaded.checkpoint.string(), enum_name(settings.search.preset), rules.beam,
-               rules.alpha, (memory.activations + memory.scratch) >> 20);
+               rules.alpha, threads * (memory.activations + memory.scratch) >> 20);
 
   const std::int64_t model_takes = batches.max_source();
   Translator translator(*loaded.subwords.source, *loaded.subwords.target,
@@ -80,7 +118,7 @@ int translate(const std::string& path, const TranslateSettings& settings) {
                          .max_source = std::min<std::int64_t>(
                              model_takes, settings.max_source.value_or(model_takes))},
                         [&](std::span<const std::vector<std::int32_t>> sources) {
-                          return batches.translate(pass, sources);
+                          return batches.translate(workers.passes(), sources);
                         });
   LineReader input("-");
   StandardOutput output;

@@ -170,6 +170,21 @@ void Parameters::zero_gradients(Context& ctx) {
   zero(ctx, gradient_);
 }
 
+void Parameters::pack(Context& ctx, std::span<const ParameterSpan> weights, WeightFormat format) {
+  if (compute_ == DType::f64) return;
+  for (const ParameterSpan& span : weights) {
+    packed_.try_emplace(span.first, ctx, weight(span), format);
+  }
+}
+
+LinearArgs Parameters::linear(const Tensor& x, ParameterSpan weight, ParameterSpan bias) const {
+  const auto packed = packed_.find(weight.first);
+  return {.x = x,
+          .weight = this->weight(weight),
+          .bias = bias.first < 0 ? Tensor() : this->weight(bias),
+          .packed = packed == packed_.end() ? nullptr : &packed->second};
+}
+
 Tensor Parameters::gradient(ParameterSpan span) const {
   return gradient_.present() ? view(gradient_, span) : Tensor();
 }

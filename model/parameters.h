@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "core/arena.h"
 #include "core/context.h"
 #include "core/tensor.h"
+#include "model/ops/linear.h"
 #include "model/ops/optimizer.h"
 
 namespace octavo {
@@ -101,6 +104,10 @@ class Parameters {
   /// Rewrites the compute copy from the master weights, where there is one.
   void refresh_weights(Context& ctx);
   void zero_gradients(Context& ctx);
+  /// Keeps these weights once more, as products read them fastest, for linear(); from then on they
+  /// must not change. Float64 has no such form and stays as it is.
+  /// @throws UserError  this processor has no such products.
+  void pack(Context& ctx, std::span<const ParameterSpan> weights, WeightFormat format);
 
   const ParameterTable& table() const { return table_; }
   DType compute_type() const { return compute_; }
@@ -112,6 +119,8 @@ class Parameters {
 
   /// What products read. Matrices of a span are stacked: [sum of rows, columns].
   Tensor weight(ParameterSpan span) const { return view(weights_, span); }
+  /// x times a weight, plus a bias where there is one: as linear_forward wants it.
+  LinearArgs linear(const Tensor& x, ParameterSpan weight, ParameterSpan bias = {}) const;
   /// What norms read, in statistics type.
   Tensor master(ParameterSpan span) const { return view(master_, span); }
   /// Absent when there are no gradients.
@@ -126,6 +135,7 @@ class Parameters {
   DType compute_;
   std::unique_ptr<Arena> memory_;
   Tensor master_, gradient_, weights_;
+  std::map<int, PackedWeight> packed_;  ///< by the first parameter of their span
 };
 
 }  // namespace octavo

@@ -57,6 +57,20 @@ ParameterSpan Transformer::declare_output() {
                            round_up(target_vocabulary_, kVocabularyMultiple));
 }
 
+std::vector<ParameterSpan> Transformer::product_weights() const {
+  std::vector<ParameterSpan> weights{output_};
+  const std::vector<Parameter>& all = table_.parameters();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].shape.size() < 2 || all[i].init == Init::embedding) continue;
+    if (all[i].stacked) {
+      ++weights.back().count;
+    } else {
+      weights.push_back({.first = static_cast<int>(i)});
+    }
+  }
+  return weights;
+}
+
 std::int64_t Transformer::padded_target_vocabulary() const {
   return round_up(target_vocabulary_, kVocabularyMultiple);
 }
@@ -139,7 +153,7 @@ Tensor Transformer::encode(const Pass& pass, const PackedTokens& source) const {
 }
 
 void Transformer::project(const Pass& pass, const Tensor& output_ND, Tensor logits) const {
-  linear_forward(pass.ctx, {.x = output_ND, .weight = pass.parameters.weight(output_)}, logits);
+  linear_forward(pass.ctx, pass.parameters.linear(output_ND, output_), logits);
 }
 
 }  // namespace octavo

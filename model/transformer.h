@@ -62,6 +62,8 @@ class Transformer {
   const EmbeddingSide& target_side() const { return target_; }
   /// logits [N, Vp] = output W^T.
   void project(const Pass& pass, const Tensor& output_ND, Tensor logits) const;
+  /// The weights of all products: what Parameters::pack() may take.
+  std::vector<ParameterSpan> product_weights() const;
   /// Vp.
   std::int64_t padded_target_vocabulary() const;
 

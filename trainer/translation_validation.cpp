@@ -75,8 +75,9 @@ WorkMemory loss_memory(const TranslationValidation::PlanSetup& setup) {
 WorkMemory TranslationValidation::plan(const PlanSetup& setup) {
   const WorkMemory loss = loss_memory(setup);
   if (setup.trainer.validation.bleu_sentences == 0) return loss;
-  return loss | make_translator(setup.model, setup.search, nullptr)
-                    .plan(dtype_of(setup.trainer.precision), setup.threads);
+  Context ctx(Device::plan, setup.threads, 0);
+  const Parameters parameters(setup.model.table(), ctx, dtype_of(setup.trainer.precision), false);
+  return loss | make_translator(setup.model, setup.search, nullptr).plan(parameters, setup.threads);
 }
 
 TranslationValidation::TranslationValidation(const Setup& setup, Group& group)
@@ -131,7 +132,7 @@ void TranslationValidation::add_bleu(const Pass& pass, ValidationResult& result)
       sources.back().push_back(source_.vocabulary().eos());
     }
   }
-  const std::vector<std::vector<Translation>> found = translator_.translate(pass, sources);
+  const std::vector<std::vector<Translation>> found = translator_.translate({&pass, 1}, sources);
   const std::size_t reference = dev_.column("target_text");
   BleuCounter counter(bleu_);
   for (std::size_t i = 0; i < found.size(); ++i) {

@@ -1,10 +1,12 @@
 #include "translate/batch_translator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <utility>
 
 #include "core/error.h"
+#include "core/parallel.h"
 #include "core/token_batch.h"
 
 namespace octavo {
@@ -43,9 +45,8 @@ ModelScorer::Sizes BatchTranslator::sizes(std::int64_t sentences,
           .k = pieces_per_row()};
 }
 
-WorkMemory BatchTranslator::plan(DType compute, int threads) const {
+WorkMemory BatchTranslator::plan(const Parameters& parameters, int threads) const {
   Context ctx(Device::plan, threads, 0);
-  const Parameters parameters(model_.table(), ctx, compute, false);
   Arena memory;
   const Pass pass{.ctx = ctx, .parameters = parameters, .memory = memory, .random = {}};
   std::int64_t most_rows = 0, most_tokens = 0;
@@ -99,25 +100,45 @@ void BatchTranslator::plan_batch(const Pass& pass, std::int64_t sentences,
 }
 
 std::vector<std::vector<Translation>> BatchTranslator::translate(
-    const Pass& pass, std::span<const std::vector<std::int32_t>> sources) const {
+    std::span<const Pass> workers, std::span<const std::vector<std::int32_t>> sources) const {
   std::vector<std::size_t> order(sources.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return sources[a].size() > sources[b].size();
   });
+  const std::vector<std::size_t> ends = ends_of_batches(sources, order, workers.size());
   std::vector<std::vector<Translation>> results(sources.size());
-  std::vector<const std::vector<std::int32_t>*> batch;
-  for (std::size_t begin = 0; begin < order.size(); begin += batch.size()) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&](const Pass& pass) {
+    std::vector<const std::vector<std::int32_t>*> batch;
+    for (std::size_t b = next++; b < ends.size(); b = next++) {
+      const std::size_t begin = b == 0 ? 0 : ends[b - 1];
+      batch.clear();
+      for (std::size_t i = begin; i < ends[b]; ++i) batch.push_back(&sources[order[i]]);
+      std::vector<std::vector<Translation>> found = translate_batch(pass, batch);
+      for (std::size_t i = begin; i < ends[b]; ++i) results[order[i]] = std::move(found[i - begin]);
+    }
+  };
+  const auto count = static_cast<std::int64_t>(workers.size());
+  parallel_for(static_cast<int>(count), count, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t w = begin; w < end; ++w) work(workers[static_cast<std::size_t>(w)]);
+  });
+  return results;
+}
+
+// Batches are cut from the longest sources to the shortest; few sources are shared evenly.
+std::vector<std::size_t> BatchTranslator::ends_of_batches(
+    std::span<const std::vector<std::int32_t>> sources, std::span<const std::size_t> order,
+    std::size_t workers) const {
+  const std::size_t share = (order.size() + workers - 1) / std::max<std::size_t>(1, workers);
+  std::vector<std::size_t> ends;
+  for (std::size_t begin = 0; begin < order.size(); begin = ends.back()) {
     const auto longest = static_cast<std::int64_t>(sources[order[begin]].size());
     expect(longest <= max_source(), "BatchTranslator: a source is longer than the model takes");
-    const std::size_t end =
-        std::min(order.size(), begin + static_cast<std::size_t>(batch_size(longest)));
-    batch.clear();
-    for (std::size_t i = begin; i < end; ++i) batch.push_back(&sources[order[i]]);
-    std::vector<std::vector<Translation>> found = translate_batch(pass, batch);
-    for (std::size_t i = begin; i < end; ++i) results[order[i]] = std::move(found[i - begin]);
+    const auto size = std::min(share, static_cast<std::size_t>(batch_size(longest)));
+    ends.push_back(std::min(order.size(), begin + size));
   }
-  return results;
+  return ends;
 }
 
 std::vector<std::vector<Translation>> BatchTranslator::translate_batch(

@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "core/dtype.h"
 #include "model/layers/pass.h"
 #include "model/transformer.h"
 #include "translate/model_scorer.h"
@@ -32,13 +31,16 @@ class BatchTranslator {
   BatchTranslator(const Transformer& model, Settings settings);
 
   /// What any batch takes, by running the largest ones on a plan.
-  WorkMemory plan(DType compute, int threads) const;
+  /// @param parameters  those to translate with, or others of the same types on a plan.
+  WorkMemory plan(const Parameters& parameters, int threads) const;
 
+  /// @param workers  batches are translated at the same time with each of these; with several,
+  ///                 each has one thread.
   /// @param sources  ids of each sentence, EOS at the end, at most max_source() of them.
   /// @return for each source its translations, best first: at least one, at most rules.nbest.
   /// @throws InternalError  a source is empty or too long.
   std::vector<std::vector<Translation>> translate(
-      const Pass& pass, std::span<const std::vector<std::int32_t>> sources) const;
+      std::span<const Pass> workers, std::span<const std::vector<std::int32_t>> sources) const;
 
   /// Tokens of the longest source, EOS counted.
   std::int64_t max_source() const { return model_.config().max_positions; }
@@ -47,6 +49,10 @@ class BatchTranslator {
 
  private:
   std::int64_t batch_size(std::int64_t longest_source) const;
+  /// Of the sources in this order, sorted by length.
+  std::vector<std::size_t> ends_of_batches(std::span<const std::vector<std::int32_t>> sources,
+                                           std::span<const std::size_t> order,
+                                           std::size_t workers) const;
   std::int64_t pieces_per_row() const;
   void plan_rows(const Pass& pass, const PackedTokens& tokens) const;
   void plan_batch(const Pass& pass, std::int64_t sentences, std::int64_t source) const;

@@ -20,8 +20,7 @@ FeedForward::Saved FeedForward::forward(const Pass& pass, const PackedTokens& to
                                         const Tensor& x_ND, Tensor y_ND) const {
   const Parameters& p = pass.parameters;
   Saved saved{.x_ND = x_ND, .up_NF = pass.allocate({tokens.rows, hidden_}), .hidden_NF = {}};
-  linear_forward(pass.ctx, {.x = x_ND, .weight = p.weight(up_weight_), .bias = p.weight(up_bias_)},
-                 saved.up_NF);
+  linear_forward(pass.ctx, p.linear(x_ND, up_weight_, up_bias_), saved.up_NF);
   saved.hidden_NF =
       activation_ == Activation::relu ? saved.up_NF : pass.allocate({tokens.rows, hidden_});
   activation_forward(pass.ctx,
@@ -29,9 +28,7 @@ FeedForward::Saved FeedForward::forward(const Pass& pass, const PackedTokens& to
                       .kind = activation_,
                       .dropout = pass.random.at(site_, dropout_, tokens.ordinals)},
                      saved.hidden_NF);
-  linear_forward(
-      pass.ctx,
-      {.x = saved.hidden_NF, .weight = p.weight(down_weight_), .bias = p.weight(down_bias_)}, y_ND);
+  linear_forward(pass.ctx, p.linear(saved.hidden_NF, down_weight_, down_bias_), y_ND);
   return saved;
 }
 

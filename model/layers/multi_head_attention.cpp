@@ -32,26 +32,17 @@ MultiHeadAttention::MultiHeadAttention(const ModelConfig& config, Kind kind,
 }
 
 void MultiHeadAttention::project(const Pass& pass, const Tensor& x, Tensor projected) const {
-  const Parameters& p = pass.parameters;
-  linear_forward(pass.ctx,
-                 {.x = x, .weight = p.weight(packed_weight_), .bias = p.weight(packed_bias_)},
-                 projected);
+  linear_forward(pass.ctx, pass.parameters.linear(x, packed_weight_, packed_bias_), projected);
 }
 
 void MultiHeadAttention::project_queries(const Pass& pass, const Tensor& x_ND,
                                          Tensor queries_NP) const {
-  const Parameters& p = pass.parameters;
-  linear_forward(pass.ctx,
-                 {.x = x_ND, .weight = p.weight(query_weight_), .bias = p.weight(query_bias_)},
-                 queries_NP);
+  linear_forward(pass.ctx, pass.parameters.linear(x_ND, query_weight_, query_bias_), queries_NP);
 }
 
 void MultiHeadAttention::project_output(const Pass& pass, const Tensor& context_NP,
                                         Tensor y_ND) const {
-  const Parameters& p = pass.parameters;
-  linear_forward(pass.ctx,
-                 {.x = context_NP, .weight = p.weight(out_weight_), .bias = p.weight(out_bias_)},
-                 y_ND);
+  linear_forward(pass.ctx, pass.parameters.linear(context_NP, out_weight_, out_bias_), y_ND);
 }
 
 AttentionArgs MultiHeadAttention::arguments(const Pass& pass, const PackedTokens& queries,

@@ -80,6 +80,14 @@ void multiply(Context& ctx, const Product& product, const ProductOperands& opera
            [&]<typename T>(auto on) { multiply<T>(on, ctx, product, operands, workspace); });
 }
 
+void multiply_packed(Context& ctx, const PackedProduct& product) {
+  auto& products = ctx.state<PackedProducts>();
+  const ArenaScope scratch(ctx.scratch());
+  const Tensor workspace = ctx.scratch().allocate({products.workspace(product)}, DType::u8);
+  if (ctx.device() == Device::plan) return;
+  products.run(product, reinterpret_cast<std::byte*>(workspace.data<std::uint8_t>()));
+}
+
 }  // namespace
 
 void linear_forward(Context& ctx, const LinearArgs& in, Tensor y) {
@@ -97,6 +105,10 @@ void linear_forward(Context& ctx, const LinearArgs& in, Tensor y) {
                              bytes_of_matrix(N, O, y.dtype()) + in.bias.bytes();
   const OpScope scope(
       ctx, {.name = "linear_forward", .flops = 2 * N * O * I, .bytes = moved, .shape = {N, O, I}});
+  if (in.packed != nullptr && N > 0) {
+    multiply_packed(ctx, {.x = in.x, .bias = in.bias, .weight = *in.packed, .y = y});
+    return;
+  }
   multiply(ctx, forward_product(in, y),
            {.a = in.x.raw(), .b = in.weight.raw(), .bias = in.bias.raw(), .c = y.raw()});
 }

@@ -2,6 +2,7 @@
 
 #include "core/context.h"
 #include "core/tensor.h"
+#include "model/ops/packed_weight.h"
 
 namespace octavo {
 
@@ -10,6 +11,8 @@ struct LinearArgs {
   Tensor x;          ///< [N, I], compute type; rows may be apart
   Tensor weight;     ///< [O, I], compute type
   Tensor bias = {};  ///< [O], compute type, or absent
+  /// The same weight, read instead; null where weights still change.
+  const PackedWeight* packed = nullptr;
 };
 
 /// Rows of x and y are a multiple of kRowMultiple in training, so that few shapes exist; any N

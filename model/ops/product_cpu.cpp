@@ -1,7 +1,6 @@
 #include "model/ops/product_cpu.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 
 #include "core/parallel.h"
 #include "core/token_batch.h"
+#include "model/ops/one_thread.h"
 #include "model/ops/transpose_cpu.h"
 #include "oneapi/dnnl/dnnl.hpp"
 
@@ -24,19 +24,6 @@ constexpr std::size_t kProductsKept = 4096;
 
 // Below so many multiplications, waking a second thread costs more than it saves.
 constexpr std::int64_t kSmallProduct = 1 << 19;
-
-// oneDNN asks OpenMP how many threads it may use, when a primitive is made and when it runs: one,
-// since our threads take a tile each.
-class OneThread {
- public:
-  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-  ~OneThread() { omp_set_num_threads(before_); }
-
- private:
-  int before_;
-};
 
 void check(dnnl_status_t status, const char* doing) {
   if (status != dnnl_success) {

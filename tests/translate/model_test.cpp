@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "translate/attention.h"
 #include "translate/batch_translator.h"
 #include "translate/scorer.h"
+#include "translate/workers.h"
 
 namespace octavo {
 namespace {
@@ -61,8 +63,27 @@ class RandomModel {
                                               .never_generated = {kPad, kBos, kUnk},
                                               .batch_tokens = batch_tokens});
     return within<std::vector<std::vector<Translation>>>(
-        translator.plan(type_, threads_),
-        [&](const Pass& pass) { return translator.translate(pass, sources); });
+        translator.plan(parameters_, threads_), [&](const Pass& pass) {
+          return translator.translate({&pass, 1}, sources);
+        });
+  }
+
+  /// The same by several workers, with packed weights.
+  std::vector<std::vector<Translation>> translate_packed(const SearchRules& rules,
+                                                         const std::vector<Ids>& sources,
+                                                         int workers) const {
+    Context ctx(Device::cpu, 1, std::int64_t{1} << 20);
+    Parameters parameters(model_.table(), ctx, type_, false);
+    std::memcpy(parameters.flat_master().raw(), parameters_.flat_master().raw(),
+                static_cast<std::size_t>(parameters_.flat_master().bytes()));
+    parameters.refresh_weights(ctx);
+    parameters.pack(ctx, model_.product_weights(), WeightFormat::compute);
+    const BatchTranslator translator(model_, {.rules = rules,
+                                              .frame = {.bos = kBos, .eos = kEos},
+                                              .never_generated = {kPad, kBos, kUnk},
+                                              .batch_tokens = 200});
+    const Workers all(parameters, translator.plan(parameters, 1), workers);
+    return translator.translate(all.passes(), sources);
   }
 
   std::vector<double> score(const std::vector<IdPair>& pairs,
@@ -173,6 +194,26 @@ TEST_P(ModelSearch, BatchesDoNotMatterButForNearTies) {
     }
   }
   EXPECT_LE(different, GetParam() == DType::f64 ? 0 : GetParam() == DType::f32 ? 1 : 30);
+}
+
+TEST_P(ModelSearch, PackedWeightsAndWorkersDoNotMatterButForNearTies) {
+  const RandomModel model(GetParam());
+  const std::vector<Ids> sources = model.sources(40);
+  const SearchRules rules = rules_of(SearchPreset::transformer, 4, 1);
+  const auto expected = model.translate(rules, sources);
+  for (const int workers : {1, 2, 5}) {
+    const auto found = model.translate_packed(rules, sources, workers);
+    ASSERT_EQ(found.size(), expected.size());
+    int different = 0;
+    for (std::size_t b = 0; b < sources.size(); ++b) {
+      different += found[b][0].ids != expected[b][0].ids;
+      if (GetParam() != DType::bf16) {
+        EXPECT_NEAR(found[b][0].score, expected[b][0].score, model.tolerance());
+      }
+    }
+    EXPECT_LE(different, GetParam() == DType::f64 ? 0 : GetParam() == DType::f32 ? 1 : 30);
+  }
+  EXPECT_TRUE(model.translate_packed(rules, {}, 2).empty());
 }
 
 TEST_P(ModelSearch, BatchesDoNotMatterToScores) {
