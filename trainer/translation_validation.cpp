@@ -43,12 +43,12 @@ BatchTranslator make_translator(const Transformer& model, const SearchConfig& se
 std::string name_of(const TranslationValidation::Setup& setup) {
   const SearchRules rules = search_rules(setup.search);
   const auto& sentences = setup.trainer.validation.bleu_sentences;
+  const auto& longest = setup.search.max_length;
+  const std::string lengths = fmt::format("{} to {} tokens", rules.shortest,
+                                          longest ? fmt::format("{}", *longest) : "the preset's");
   return fmt::format("data.dev {}; first lines decoded: {}; {}, beam {}, length penalty {}, {}; {}",
                      setup.dev.content_hash(), sentences ? fmt::format("{}", *sentences) : "all",
-                     enum_name(setup.search.preset), rules.beam, rules.alpha,
-                     setup.search.max_length
-                         ? fmt::format("at most {} tokens", *setup.search.max_length)
-                         : "the preset's length",
+                     enum_name(setup.search.preset), rules.beam, rules.alpha, lengths,
                      bleu_signature(setup.bleu));
 }
 

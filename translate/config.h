@@ -27,6 +27,7 @@ struct SearchConfig {
   SearchPreset preset = SearchPreset::transformer;
   std::optional<int> beam = {};
   std::optional<double> length_penalty = {};
+  std::optional<int> min_length = {};
   std::optional<int> max_length = {};
   int batch_tokens = 4096;
 
@@ -38,6 +39,8 @@ struct SearchConfig {
     v.setting("length_penalty", length_penalty,
               "exponent of the length penalty; 0 ranks by log-probability alone", v.closed(0, 10),
               v.empty_is("preset"));
+    v.setting("min_length", min_length, "shortest translation in tokens, EOS counted",
+              v.closed(1, 65536), v.empty_is("preset"));
     v.setting("max_length", max_length, "longest translation in tokens, EOS counted",
               v.closed(1, 65536), v.empty_is("preset"));
     v.setting("batch_tokens", batch_tokens,

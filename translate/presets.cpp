@@ -72,6 +72,7 @@ SearchRules search_rules(const SearchConfig& config, int nbest) {
   SearchRules rules = preset_rules(config.preset);
   rules.beam = config.beam.value_or(rules.beam);
   rules.alpha = config.length_penalty.value_or(rules.alpha);
+  rules.shortest = config.min_length.value_or(rules.shortest);
   if (config.max_length) {
     rules.limit_factor = 0;
     rules.limit_extra = *config.max_length;

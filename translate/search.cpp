@@ -73,6 +73,7 @@ void BeamSearch::extend(const SentenceBeam& beam, std::int64_t first,
     const double so_far = beam.living()[row].log_probability;
     const std::size_t begin = (static_cast<std::size_t>(first) + row) * k;
     for (std::size_t i = begin; i < begin + k; ++i) {
+      if (pieces.ids[i] == frame_.eos && !beam.may_end()) continue;
       add(static_cast<std::int32_t>(row), pieces.ids[i], so_far + pieces.log_probabilities[i]);
     }
   }
@@ -113,7 +114,8 @@ std::vector<std::vector<Translation>> BeamSearch::best() const {
 }  // namespace
 
 std::int64_t pieces_per_row(const SearchRules& rules, std::int64_t generated_vocabulary) {
-  return std::min(std::int64_t{rules.considered} * rules.beam, generated_vocabulary);
+  const std::int64_t eos = rules.shortest > 1 ? 1 : 0;  // may have to be passed over
+  return std::min(std::int64_t{rules.considered} * rules.beam + eos, generated_vocabulary);
 }
 
 std::vector<std::vector<Translation>> beam_search(StepScorer& scorer, const SearchRules& rules,

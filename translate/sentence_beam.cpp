@@ -28,8 +28,7 @@ void SentenceBeam::advance(std::span<const Extension> extensions) {
     const Extension& e = extensions[i];
     const std::int32_t before = living_[static_cast<std::size_t>(e.row)].node;
     if (e.piece == eos_) {
-      const bool long_enough = length_ >= rules_.shortest || length_ == limit_;
-      if (i >= window || !long_enough) continue;
+      if (i >= window) continue;
       finish(before, e.log_probability, true);
       ++ended;
     } else if (next_.size() < width_) {

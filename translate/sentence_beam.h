@@ -42,11 +42,13 @@ class SentenceBeam {
 
   /// Whether the next piece of every hypothesis must be EOS.
   bool must_end() const { return rules_.force_end && length_ + 1 == limit_; }
+  /// Whether the next piece may be EOS.
+  bool may_end() const { return length_ + 1 >= rules_.shortest || length_ + 1 == limit_; }
   /// How many extensions the next step looks at.
   std::size_t considered() const { return rules_.considered * width_; }
 
   /// Takes a step. @param extensions  the best considered() ones or all there are, best first;
-  /// they may be fewer.
+  /// they may be fewer. None ends with EOS unless may_end().
   void advance(std::span<const Extension> extensions);
 
   /// The best that were found, best first: at least one, at most rules.nbest.

@@ -41,7 +41,8 @@ def main():
     seconds = time.perf_counter() - begin
     for text in texts:
         print(text)
-    print(json.dumps({"seconds": seconds, "target_tokens": sum(len(output) + 1 for output in outputs)}), file=sys.stderr)
+    steps = [min(len(output) + 1, options.max_length) for output in outputs]  # one that was cut off has no EOS
+    print(json.dumps({"seconds": seconds, "target_tokens": sum(steps)}), file=sys.stderr)
 
 
 if __name__ == "__main__":

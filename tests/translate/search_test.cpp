@@ -172,7 +172,8 @@ TEST_P(Exhaustive, AWideBeamFindsTheBestOfAll) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const Distribution d = random_distribution(seed, kVocabulary, seed % 3 == 0 ? -4 : 0);
     // 3^5 prefixes and their ends all fit into the beam.
-    const SearchRules rules = rules_of(GetParam(), 700, seed % 2 == 0 ? 1 : 20);
+    SearchRules rules = rules_of(GetParam(), 700, seed % 2 == 0 ? 1 : 20);
+    if (seed % 5 == 0) rules.shortest = 4;
     const std::vector<Translation> all = enumerate(d, kVocabulary, rules, 5);
     const std::vector<Translation> found = search_by(d, kVocabulary, rules, {5})[0];
     ASSERT_EQ(found.size(), static_cast<std::size_t>(rules.nbest));
@@ -208,6 +209,22 @@ TEST(BeamSearch, GreedyIsTheChainOfLikeliestPieces) {
       };
       const auto found = search_by(of_this, kVocabulary, rules_of(preset, 1), {30});
       EXPECT_EQ(found[0][0].ids, chain);
+    }
+  }
+}
+
+// The likeliest piece is EOS at once.
+TEST(BeamSearch, NothingShorterThanAskedForIsFound) {
+  const Distribution d = random_distribution(3, 9, 6);
+  for (const SearchPreset preset :
+       {SearchPreset::transformer, SearchPreset::fairseq, SearchPreset::marian}) {
+    for (const int beam : {1, 3}) {
+      for (const int shortest : {1, 2, 5, 10}) {
+        const SearchRules rules = search_rules(
+            {.preset = preset, .beam = beam, .length_penalty = 0, .min_length = shortest});
+        const auto found = search_by(d, 9, rules, {10})[0][0];
+        EXPECT_EQ(found.ids.size() + 1, static_cast<std::size_t>(shortest)) << "beam " << beam;
+      }
     }
   }
 }
