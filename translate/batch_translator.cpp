@@ -15,6 +15,10 @@ namespace {
 /// A sentence counts as so many tokens at least: its hypotheses have rows of logits, however short.
 constexpr std::int64_t kLeastTokens = 32;
 
+/// Outputs are seldom longer than their source by more than this. Memory for those up to the limit
+/// is reserved, but the system gives it only to those that grow so long.
+constexpr std::int64_t kUsuallyLonger = 50;
+
 }  // namespace
 
 BatchTranslator::BatchTranslator(const Transformer& model, Settings settings)
@@ -29,7 +33,8 @@ std::int64_t BatchTranslator::limit(std::int64_t source) const {
 }
 
 std::int64_t BatchTranslator::batch_size(std::int64_t longest_source) const {
-  const std::int64_t tokens = std::max({longest_source, limit(longest_source), kLeastTokens});
+  const std::int64_t usual = std::min(limit(longest_source), longest_source + kUsuallyLonger);
+  const std::int64_t tokens = std::max({longest_source, usual, kLeastTokens});
   return std::max<std::int64_t>(1, settings_.batch_tokens / tokens);
 }
 

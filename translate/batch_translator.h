@@ -23,8 +23,9 @@ class BatchTranslator {
     SearchRules rules;
     Frame frame;
     std::vector<std::int32_t> never_generated;  ///< PAD, BOS, UNK, ...; not EOS
-    /// A batch has at most this many sentences x longest output, and sentences x longest source,
-    /// neither taken as shorter than 32 tokens; one sentence is always allowed.
+    /// A batch has at most this many sentences x tokens; one sentence is always allowed. Tokens are
+    /// those of the longest source and 50 more, or of the longest output if that is less; at least
+    /// those of the source, and 32.
     std::int64_t batch_tokens;
   };
   /// `model` must outlive the translator.

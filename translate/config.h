@@ -44,7 +44,7 @@ struct SearchConfig {
     v.setting("max_length", max_length, "longest translation in tokens, EOS counted",
               v.closed(1, 65536), v.empty_is("preset"));
     v.setting("batch_tokens", batch_tokens,
-              "a batch holds at most this many sentences x longest output; bounds memory",
+              "a batch holds at most this many sentences x tokens of output; bounds memory",
               v.closed(1, 1 << 24));
   }
 };
