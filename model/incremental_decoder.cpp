@@ -1,8 +1,10 @@
 #include "model/incremental_decoder.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "model/ops/cached_attention.h"
+#include "model/ops/elementwise.h"
 
 namespace octavo {
 
@@ -16,14 +18,17 @@ IncrementalDecoder::IncrementalDecoder(const Transformer& model, const Pass& pas
       max_steps_(max_steps) {
   expect(!pass.random.training, "IncrementalDecoder: dropout must be off");
   expect(max_rows >= source.sentences, "IncrementalDecoder: fewer rows than sentences");
+  const Tensor past = pass.allocate({max_rows_ * max_steps_, pitch_of_past()});
+  std::int64_t column = 0;
   for (const Block& block : model.decoder().blocks()) {
     BlockState state;
     if (block.cross) {
       state.projected = pass.allocate({source.rows, 2 * block.attention->inner_width()});
       block.attention->project(pass, memory_MD, state.projected);
     } else if (block.attention) {
-      // A step writes its rows, the rounding included, behind those of the step before.
-      state.projected = pass.allocate({max_rows_ * max_steps_, 3 * block.attention->inner_width()});
+      const std::int64_t width = 2 * block.attention->inner_width();
+      state.projected = past.columns(column, width);
+      column += width;
     }
     states_.push_back(state);
   }
@@ -31,11 +36,26 @@ IncrementalDecoder::IncrementalDecoder(const Transformer& model, const Pass& pas
   const auto rows = static_cast<std::size_t>(max_rows_);
   slots_.resize(rows * static_cast<std::size_t>(max_steps_));
   next_slots_.resize(slots_.size());
+  source_slots_.resize(rows * static_cast<std::size_t>(source.longest));
+  source_lengths_.resize(rows);
   ids_.resize(rows);
   positions_.resize(rows);
   offsets_.resize(static_cast<std::size_t>(source.sentences) + 1);
   const std::vector<std::int32_t> one_each(static_cast<std::size_t>(source.sentences), 1);
   set_rows(one_each);
+}
+
+/// Elements from one slot of the past to the next. A slot holds a token's q, k and v of every
+/// layer, so that memory is touched from its beginning to as far as outputs go. An odd number of
+/// cache lines: slots a power of two apart would evict one another.
+std::int64_t IncrementalDecoder::pitch_of_past() const {
+  std::int64_t columns = 0;
+  for (const Block& block : model_.decoder().blocks()) {
+    if (block.attention && !block.cross) columns += 2 * block.attention->inner_width();
+  }
+  const auto line =
+      Arena::kAlignment / static_cast<std::int64_t>(bytes_of(pass_.parameters.compute_type()));
+  return (((columns + line - 1) / line) | 1) * line;
 }
 
 void IncrementalDecoder::set_rows(std::span<const std::int32_t> rows_per_sentence) {
@@ -49,11 +69,25 @@ void IncrementalDecoder::set_rows(std::span<const std::int32_t> rows_per_sentenc
     rows_.sum_squares += n * n;
   }
   rows_.tokens = offsets_.back();
+  point_at_sources();
   rows_.rows = round_up(rows_.tokens, kDecodeRowMultiple);
   expect(rows_.rows <= max_rows_, "IncrementalDecoder: more rows than were announced");
   rows_.ids = Tensor(ids_.data(), {rows_.rows}, DType::i32);
   rows_.positions = Tensor(positions_.data(), {rows_.rows}, DType::i32);
   rows_.offsets = Tensor(offsets_.data(), {rows_.sentences + 1}, DType::i32);
+}
+
+/// Every row sees the tokens of its sentence's source. A plan knows no sources.
+void IncrementalDecoder::point_at_sources() {
+  if (pass_.ctx.device() == Device::plan) return;
+  const auto* begins = source_.offsets.data<std::int32_t>();
+  for (std::size_t b = 0; b + 1 < offsets_.size(); ++b) {
+    for (std::int64_t r = offsets_[b]; r < offsets_[b + 1]; ++r) {
+      source_lengths_[static_cast<std::size_t>(r)] = begins[b + 1] - begins[b];
+      const auto first = source_slots_.begin() + r * source_.longest;
+      std::iota(first, first + (begins[b + 1] - begins[b]), begins[b]);
+    }
+  }
 }
 
 Tensor IncrementalDecoder::step(std::span<const std::int32_t> ids) {
@@ -114,13 +148,13 @@ Tensor IncrementalDecoder::run_block(std::size_t i, const Tensor& input) {
 void IncrementalDecoder::self_attention(const MultiHeadAttention& layer, const BlockState& state,
                                         const Tensor& input, Tensor y) {
   const std::int64_t R = rows_.rows, P = layer.inner_width();
-  const Tensor fresh = state.projected.rows(first_slot_, R);
+  const Tensor fresh = pass_.allocate({R, 3 * P}), context = pass_.allocate({R, P});
   layer.project(pass_, input, fresh);
-  const Tensor context = pass_.allocate({R, P});
+  copy_rows(pass_.ctx, fresh.columns(P, 2 * P), state.projected.rows(first_slot_, R));
   cached_attention_forward(pass_.ctx,
                            {.spec = layer.spec(),
                             .q = fresh.columns(0, P).rows(0, rows_.tokens),
-                            .cache = state.projected.columns(P, 2 * P),
+                            .cache = state.projected,
                             .slots = Tensor(slots_.data(), {rows_.tokens, max_steps_}, DType::i32),
                             .steps = steps_},
                            context.rows(0, rows_.tokens));
@@ -133,14 +167,15 @@ void IncrementalDecoder::cross_attention(const MultiHeadAttention& layer, const 
   const Tensor queries = pass_.allocate({R, P});
   layer.project_queries(pass_, input, queries);
   const Tensor context = pass_.allocate({R, P});
-  attention_forward(pass_.ctx,
-                    {.spec = layer.spec(),
-                     .q = queries,
-                     .k = state.projected.columns(0, P),
-                     .v = state.projected.columns(P, P),
-                     .queries = rows_,
-                     .keys = source_},
-                    context, {});
+  cached_attention_forward(
+      pass_.ctx,
+      {.spec = layer.spec(),
+       .q = queries.rows(0, rows_.tokens),
+       .cache = state.projected,
+       .slots = Tensor(source_slots_.data(), {rows_.tokens, source_.longest}, DType::i32),
+       .steps = source_.longest,
+       .lengths = Tensor(source_lengths_.data(), {rows_.tokens}, DType::i32)},
+      context.rows(0, rows_.tokens));
   layer.project_output(pass_, context, y);
 }
 

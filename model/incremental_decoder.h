@@ -47,10 +47,14 @@ class IncrementalDecoder {
 
  private:
   struct BlockState {
-    Tensor projected;  ///< self: [slots, 3P] q, k, v of every token fed; cross: [M, 2P] k, v
+    /// self: [slots, 2P] k, v of every token fed: a step writes its rows, the rounding included,
+    /// behind those of the step before; cross: [M, 2P] k, v.
+    Tensor projected;
   };
 
+  std::int64_t pitch_of_past() const;
   void set_rows(std::span<const std::int32_t> rows_per_sentence);
+  void point_at_sources();
   /// The block's branch, before residual and norm.
   Tensor run_block(std::size_t i, const Tensor& input);
   void self_attention(const MultiHeadAttention& layer, const BlockState& state, const Tensor& input,
@@ -68,6 +72,8 @@ class IncrementalDecoder {
   PackedTokens rows_;  ///< the hypotheses as packed queries: a "sentence" is a group of rows
   std::vector<std::int32_t> ids_, positions_, offsets_;
   std::vector<std::int32_t> slots_, next_slots_;  ///< [max_rows, max_steps]
+  std::vector<std::int32_t> source_slots_;        ///< [max_rows, longest source]
+  std::vector<std::int32_t> source_lengths_;      ///< [max_rows]
 };
 
 }  // namespace octavo

@@ -27,10 +27,17 @@ void check(const Context& ctx, const CachedAttentionArgs& in, const Tensor& out)
   expect_dtype(out, in.q.dtype(), "out");
   expect(in.steps >= 1 && in.steps <= in.slots.dim(1),
          "cached attention: steps must lie between 1 and the columns of slots");
+  if (in.lengths.present()) {
+    expect_shape(in.lengths, {R}, "lengths");
+    expect_dtype(in.lengths, DType::i32, "lengths");
+  }
   if (ctx.device() != Device::cpu) return;
   for (std::int64_t r = 0; r < R; ++r) {
     const auto* slots = in.slots.data<std::int32_t>() + r * in.slots.row_stride();
-    expect(std::all_of(slots, slots + in.steps,
+    const std::int64_t n = in.lengths.present() ? in.lengths.data<std::int32_t>()[r] : in.steps;
+    expect(n >= 1 && n <= in.steps,
+           "cached attention: a row sees no token, or more than there are");
+    expect(std::all_of(slots, slots + n,
                        [&](std::int32_t s) { return s >= 0 && s < in.cache.dim(0); }),
            "cached attention: a slot lies outside the cache");
   }
@@ -41,6 +48,7 @@ void check(const Context& ctx, const CachedAttentionArgs& in, const Tensor& out)
 void cached_attention_forward(Context& ctx, const CachedAttentionArgs& in, Tensor out) {
   const AttentionSpec& spec = in.spec;
   check(ctx, in, out);
+  // With lengths this is the most that it may be.
   const std::int64_t R = in.q.dim(0), widths = spec.heads * (spec.key_width + spec.value_width);
   const OpScope scope(
       ctx, {.name = "cached_attention",

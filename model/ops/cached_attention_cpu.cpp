@@ -23,21 +23,61 @@ struct Past {
   const T* at(std::int64_t step) const { return first + slots[step] * stride; }
 };
 
+/// q . key, in one vector.
+template <class D, typename T>
+HWY_INLINE hn::Vec<D> multiply_lanes(D d, const T* q, const T* key, std::int64_t width) {
+  auto sum = hn::Zero(d);
+  for_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+    sum = hn::MulAdd(load(d, q + i, part), load(d, key + i, part), sum);
+  });
+  return sum;
+}
+
+/// Keys whose lanes are added up together.
+constexpr std::int64_t kTogether = 4;
+
+/// to[j] = factor * the sum of the lanes of v[j], for j < 4.
+template <class D, typename C>
+HWY_INLINE void sum_lanes_of_four(D d, const hn::Vec<D> (&v)[kTogether], C factor, C* to) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(C) == 4) {
+    // Sums of pairs, interleaved: lane i of each block belongs to v[i] at the end.
+    const auto s01 =
+        hn::Add(hn::InterleaveLower(d, v[0], v[1]), hn::InterleaveUpper(d, v[0], v[1]));
+    const auto s23 =
+        hn::Add(hn::InterleaveLower(d, v[2], v[3]), hn::InterleaveUpper(d, v[2], v[3]));
+    const hn::RepartitionToWide<D> wide;
+    const auto a = hn::BitCast(wide, s01), b = hn::BitCast(wide, s23);
+    const auto sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(wide, a, b)),
+                              hn::BitCast(d, hn::InterleaveUpper(wide, a, b)));
+    HWY_ALIGN C blocks[HWY_MAX_BYTES / sizeof(C)];
+    hn::Store(sums, d, blocks);
+    for (std::int64_t j = 0; j < kTogether; ++j) {
+      C sum = blocks[j];
+      for (std::int64_t block = kTogether; block < lanes(d); block += kTogether)
+        sum += blocks[block + j];
+      to[j] = factor * sum;
+    }
+    return;
+  }
+#endif
+  for (std::int64_t j = 0; j < kTogether; ++j) to[j] = factor * sum_of_lanes(d, v[j]);
+}
+
 /// scores[s] = scale * q . key of step s. Returns the largest.
 template <class D, typename T, typename C>
 HWY_INLINE C score_steps(D d, const T* q, std::int64_t width, C scale, const Past<T>& keys,
                          C* scores) {
-  C largest = -std::numeric_limits<C>::infinity();
-  for (std::int64_t s = 0; s < keys.steps; ++s) {
-    const T* key = keys.at(s);
-    auto sum = hn::Zero(d);
-    for_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-      sum = hn::MulAdd(load(d, q + i, part), load(d, key + i, part), sum);
-    });
-    scores[s] = scale * sum_of_lanes(d, sum);
-    largest = std::max(largest, scores[s]);
+  std::int64_t s = 0;
+  for (; s + kTogether <= keys.steps; s += kTogether) {
+    const hn::Vec<D> sums[kTogether] = {
+        multiply_lanes(d, q, keys.at(s), width), multiply_lanes(d, q, keys.at(s + 1), width),
+        multiply_lanes(d, q, keys.at(s + 2), width), multiply_lanes(d, q, keys.at(s + 3), width)};
+    sum_lanes_of_four(d, sums, scale, scores + s);
   }
-  return largest;
+  for (; s < keys.steps; ++s)
+    scores[s] = scale * sum_of_lanes(d, multiply_lanes(d, q, keys.at(s), width));
+  return *std::max_element(scores, scores + keys.steps);
 }
 
 /// Scores become exp(score - largest). Returns their sum.
@@ -96,10 +136,10 @@ void cached_attention_pairs(const CachedAttentionArgs& in, std::int64_t begin, s
     Past<T> past{.first = in.cache.data<T>() + h * K,
                  .stride = in.cache.row_stride(),
                  .slots = in.slots.data<std::int32_t>() + r * in.slots.row_stride(),
-                 .steps = in.steps};
+                 .steps = in.lengths.present() ? in.lengths.data<std::int32_t>()[r] : in.steps};
     const C largest = score_steps(d, in.q.data<T>() + r * in.q.row_stride() + h * K, K,
                                   static_cast<C>(in.spec.scale), past, scores);
-    const C sum = exponentiate(d, scores, in.steps, largest);
+    const C sum = exponentiate(d, scores, past.steps, largest);
     past.first = in.cache.data<T>() + heads * K + h * V;
     mix_values(d, scores, 1 / sum, past, V, out.data<T>() + r * out.row_stride() + h * V);
   }

@@ -10,39 +10,31 @@ HWY_BEFORE_NAMESPACE();
 namespace octavo::HWY_NAMESPACE {
 namespace {
 
-// to[0..width) (+)= sum over rows of x. Four vectors of columns stay in registers while the rows
-// pass.
+// Rows that are read side by side: each is a stream that the processor fetches ahead.
+constexpr std::int64_t kStreams = 8;
+
+// to[c] (+)= x[0, c] + x[1, c] + ..., in this order, of at most kStreams rows.
+template <bool kAdd, typename T>
+HWY_INLINE void sum_streams(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width,
+                            ComputeType<T>* to) {
+  const VectorTag<T> d;
+  for_vectors(d, width, [&](std::int64_t c, auto part) HWY_ATTR {
+    auto sum = hn::Zero(d);
+    if constexpr (kAdd) sum = load(d, to + c, part);
+    for (std::int64_t n = 0; n < rows; ++n) sum = hn::Add(sum, load(d, x + n * stride + c, part));
+    store(d, sum, to + c, part);
+  });
+}
+
+// to[0..width) (+)= sum over rows of x, in the order of the rows.
 template <bool kAdd, typename T>
 void sum_rows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width,
               ComputeType<T>* to) {
-  const VectorTag<T> d;
-  const std::int64_t L = lanes(d);
-  const auto start = [&]([[maybe_unused]] std::int64_t c, [[maybe_unused]] auto part) HWY_ATTR {
-    if constexpr (kAdd) return load(d, to + c, part);
-    return hn::Zero(d);
-  };
-  std::int64_t c = 0;
-  for (; c + 4 * L <= width; c += 4 * L) {
-    auto s0 = start(c, Whole{}), s1 = start(c + L, Whole{});
-    auto s2 = start(c + 2 * L, Whole{}), s3 = start(c + 3 * L, Whole{});
-    const T* p = x + c;
-    for (std::int64_t n = 0; n < rows; ++n, p += stride) {
-      s0 = hn::Add(s0, load(d, p));
-      s1 = hn::Add(s1, load(d, p + L));
-      s2 = hn::Add(s2, load(d, p + 2 * L));
-      s3 = hn::Add(s3, load(d, p + 3 * L));
-    }
-    store(d, s0, to + c);
-    store(d, s1, to + c + L);
-    store(d, s2, to + c + 2 * L);
-    store(d, s3, to + c + 3 * L);
+  const std::int64_t first = HWY_MIN(rows, kStreams);
+  sum_streams<kAdd>(x, first, stride, width, to);
+  for (std::int64_t n = first; n < rows; n += kStreams) {
+    sum_streams<true>(x + n * stride, HWY_MIN(rows - n, kStreams), stride, width, to);
   }
-  for_vectors(d, width - c, [&](std::int64_t i, auto part) HWY_ATTR {
-    auto s = start(c + i, part);
-    const T* p = x + c + i;
-    for (std::int64_t n = 0; n < rows; ++n, p += stride) s = hn::Add(s, load(d, p, part));
-    store(d, s, to + c + i, part);
-  });
 }
 
 template <typename T>

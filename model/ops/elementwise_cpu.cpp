@@ -58,6 +58,15 @@ void convert_plain(Context& ctx, const Tensor& from, const Tensor& to) {
 
 }  // namespace
 
+void copy_rows(OnCpu, Context& ctx, const Tensor& from, const Tensor& to) {
+  parallel_for(ctx, from.dim(0), grain_of(from.dim(1)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const Tensor source = from.rows(row, 1);
+      std::memcpy(to.rows(row, 1).raw(), source.raw(), static_cast<std::size_t>(source.bytes()));
+    }
+  });
+}
+
 void zero(OnCpu, Context& ctx, const Tensor& t) {
   parallel_for(ctx, t.bytes(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
     std::memset(static_cast<char*>(t.raw()) + begin, 0, static_cast<std::size_t>(end - begin));

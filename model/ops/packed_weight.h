@@ -54,7 +54,7 @@ struct PackedProduct {
   Tensor x;     ///< type of the weight; rows may be apart
   Tensor bias;  ///< [O], the same type, or absent
   const PackedWeight& weight;
-  Tensor y;  ///< type of the weight, or f32; rows may be apart
+  Tensor y;  ///< type of the weight, or f32; rows side by side: oneDNN is slow otherwise
 };
 
 /// Products with packed weights through oneDNN, each on one thread: decoding runs several batches

@@ -138,7 +138,7 @@ struct PackedProducts::Library {
 
 // What a product depends on, besides its operands' addresses.
 struct PackedProducts::Shape {
-  std::int64_t rows, inputs, outputs, x_row, y_row;
+  std::int64_t rows, inputs, outputs, x_row;
   Data type, y_type;
   bool bias;
 
@@ -148,7 +148,7 @@ struct PackedProducts::Shape {
 std::size_t PackedProducts::Hash::operator()(const Shape& s) const {
   std::uint64_t h = static_cast<std::uint64_t>(s.type) * 64 +
                     static_cast<std::uint64_t>(s.y_type) * 2 + (s.bias ? 1U : 0U);
-  for (const std::int64_t v : {s.rows, s.inputs, s.outputs, s.x_row, s.y_row}) {
+  for (const std::int64_t v : {s.rows, s.inputs, s.outputs, s.x_row}) {
     h = (h ^ static_cast<std::uint64_t>(v)) * 0x9E3779B97F4A7C15U;
   }
   return h ^ (h >> 32);
@@ -186,12 +186,12 @@ PackedProducts::PackedProducts(Context& ctx) : ctx_(ctx), library_(std::make_uni
 PackedProducts::~PackedProducts() = default;
 
 PackedProducts::Plan& PackedProducts::plan(const PackedProduct& p, std::int64_t rows) {
+  expect(p.y.contiguous(), "a product with a packed weight: rows of y are apart");
   const bool int8 = p.weight.format() == WeightFormat::int8;
   const Shape s{.rows = rows,
                 .inputs = p.weight.inputs(),
                 .outputs = p.weight.outputs(),
                 .x_row = int8 ? p.weight.inputs() : p.x.row_stride(),
-                .y_row = p.y.row_stride(),
                 .type = int8 ? Data::s8 : library_type(p.x.dtype()),
                 .y_type = library_type(p.y.dtype()),
                 .bias = p.bias.present() && !int8};
@@ -201,7 +201,7 @@ PackedProducts::Plan& PackedProducts::plan(const PackedProduct& p, std::int64_t 
   plan = std::make_unique<Plan>();
   plan->description = describe(row_major(s.rows, s.inputs, s.type, s.x_row), p.weight.layout_->desc,
                                s.bias ? row_major(1, s.outputs, s.type, s.outputs) : Desc(),
-                               row_major(s.rows, s.outputs, s.y_type, s.y_row));
+                               row_major(s.rows, s.outputs, s.y_type, s.outputs));
   return *plan;
 }
 

@@ -27,8 +27,9 @@ std::int64_t size_of(DType type) {
   return static_cast<std::int64_t>(bytes_of(type));
 }
 
-TestTensor zeros(std::initializer_list<std::int64_t> shape, DType type) {
-  return TestTensor::zeros(shape, type);
+TestTensor drawn(std::initializer_list<std::int64_t> shape, DType type) {
+  RandomStream stream(1);
+  return TestTensor::random(shape, type, stream);
 }
 
 // --- products: N tokens, O outputs, I inputs -----------------------------------------------------
@@ -40,8 +41,8 @@ void linear_bench(benchmark::State& state) {
   const std::int64_t N = state.range(0), O = state.range(1), I = state.range(2);
   const DType type = type_of(state, 3);
   Context ctx(Device::cpu, threads(), kScratch);
-  const TestTensor x = zeros({N, I}, type), weight = zeros({O, I}, type), y = zeros({N, O}, type);
-  const TestTensor dweight = zeros({O, I}, DType::f32);
+  const TestTensor x = drawn({N, I}, type), weight = drawn({O, I}, type), y = drawn({N, O}, type);
+  const TestTensor dweight = drawn({O, I}, DType::f32);
   const LinearArgs in{.x = x, .weight = weight};
   for (auto _ : state) {
     if constexpr (pass == Pass::forward) linear_forward(ctx, in, y);
@@ -89,9 +90,9 @@ void residual_norm_forward_bench(benchmark::State& state) {
   const std::int64_t N = state.range(0), D = state.range(1);
   const DType type = type_of(state, 2);
   Context ctx(Device::cpu, threads(), kScratch);
-  const TestTensor residual = zeros({N, D}, type), branch(residual), y(residual), sum(residual);
-  const TestTensor gamma = zeros({D}, DType::f32), mean = zeros({N}, DType::f32), rstd(mean);
-  const TestTensor ordinals = zeros({N}, DType::i64);
+  const TestTensor residual = drawn({N, D}, type), branch(residual), y(residual), sum(residual);
+  const TestTensor gamma = drawn({D}, DType::f32), mean = drawn({N}, DType::f32), rstd(mean);
+  const TestTensor ordinals = drawn({N}, DType::i64);
   time_cold(state, [&] {
     residual_norm_forward(ctx,
                           {.residual = residual,
@@ -109,9 +110,9 @@ void residual_norm_backward_bench(benchmark::State& state) {
   const std::int64_t N = state.range(0), D = state.range(1);
   const DType type = type_of(state, 2);
   Context ctx(Device::cpu, threads(), kScratch);
-  const TestTensor sum = zeros({N, D}, type), dy(sum), dresidual(sum), dbranch(sum);
-  const TestTensor gamma = zeros({D}, DType::f32), dgamma(gamma), dbeta(gamma);
-  const TestTensor mean = zeros({N}, DType::f32), rstd(mean), ordinals = zeros({N}, DType::i64);
+  const TestTensor sum = drawn({N, D}, type), dy(sum), dresidual(sum), dbranch(sum);
+  const TestTensor gamma = drawn({D}, DType::f32), dgamma(gamma), dbeta(gamma);
+  const TestTensor mean = drawn({N}, DType::f32), rstd(mean), ordinals = drawn({N}, DType::i64);
   time_cold(state, [&] {
     residual_norm_backward(
         ctx,
@@ -128,7 +129,7 @@ void activation_forward_bench(benchmark::State& state) {
   const std::int64_t N = state.range(0), D = state.range(1);
   const DType type = type_of(state, 2);
   Context ctx(Device::cpu, threads(), 0);
-  const TestTensor x = zeros({N, D}, type), y(x), ordinals = zeros({N}, DType::i64);
+  const TestTensor x = drawn({N, D}, type), y(x), ordinals = drawn({N}, DType::i64);
   time_cold(state, [&] {
     activation_forward(ctx, {.x = x, .kind = kind, .dropout = dropout_of(state, ordinals)}, y);
   });
@@ -142,7 +143,7 @@ void activation_backward_bench(benchmark::State& state) {
   const std::int64_t N = state.range(0), D = state.range(1);
   const DType type = type_of(state, 2);
   Context ctx(Device::cpu, threads(), 0);
-  const TestTensor x = zeros({N, D}, type), dy(x), dx(x), ordinals = zeros({N}, DType::i64);
+  const TestTensor x = drawn({N, D}, type), dy(x), dx(x), ordinals = drawn({N}, DType::i64);
   time_cold(state, [&] {
     activation_backward(ctx, {.x = x, .kind = kind, .dropout = dropout_of(state, ordinals)}, x, dy,
                         dx);
@@ -156,7 +157,7 @@ void column_sums_bench(benchmark::State& state) {
   const std::int64_t N = state.range(0), D = state.range(1);
   const DType type = type_of(state, 2);
   Context ctx(Device::cpu, threads(), kScratch);
-  const TestTensor x = zeros({N, D}, type), sums = zeros({D}, DType::f32);
+  const TestTensor x = drawn({N, D}, type), sums = drawn({D}, DType::f32);
   time_cold(state, [&] { add_column_sums(ctx, x, sums); });
   report_bytes(state, N * D * size_of(type));
 }
@@ -191,8 +192,8 @@ void embedding_bench(benchmark::State& state) {
   Context ctx(Device::cpu, threads(), kScratch);
   const Tokens tokens(V);
   const std::int64_t rows = tokens.packed.rows;
-  const TestTensor table = zeros({V, D}, type), y = zeros({rows, D}, type);
-  const TestTensor dtable = zeros({V, D}, DType::f32), ordinals = zeros({rows}, DType::i64);
+  const TestTensor table = drawn({V, D}, type), y = drawn({rows, D}, type);
+  const TestTensor dtable = drawn({V, D}, DType::f32), ordinals = drawn({rows}, DType::i64);
   const EmbeddingArgs in{
       .tokens = tokens.packed, .table = table, .scale = 16, .dropout = dropout_of(state, ordinals)};
   time_cold(state, [&] {
@@ -217,7 +218,7 @@ BENCHMARK(embedding_bench<true>)->Name("embedding_backward")->Apply(embedding_sh
 void gradient_norm_bench(benchmark::State& state) {
   const std::int64_t P = state.range(0);
   Context ctx(Device::cpu, threads(), kScratch);
-  const TestTensor g = zeros({P}, DType::f32), control = zeros({3}, DType::f64);
+  const TestTensor g = drawn({P}, DType::f32), control = drawn({3}, DType::f64);
   const std::vector<ParameterRun> runs = {{.begin = 0, .end = P}};
   time_cold(state, [&] { gradient_norm(ctx, g, runs, 1, control); });
   report_bytes(state, 4 * P);
@@ -227,7 +228,7 @@ BENCHMARK(gradient_norm_bench)->Name("gradient_norm")->UseManualTime()->ArgName(
 void adam_bench(benchmark::State& state) {
   const std::int64_t P = state.range(0);
   Context ctx(Device::cpu, threads(), kScratch);
-  const TestTensor w = zeros({P}, DType::f32), g(w), m(w), v(w), half = zeros({P}, DType::bf16);
+  const TestTensor w = drawn({P}, DType::f32), g(w), m(w), v(w), half = drawn({P}, DType::bf16);
   const TestTensor control({3}, DType::f64, {1, 1, 1});
   const std::vector<ParameterRun> runs = {{.begin = 0, .end = P}};
   const bool bf16 = state.range(1) != 0;
@@ -253,7 +254,7 @@ BENCHMARK(adam_bench)
 void average_bench(benchmark::State& state) {
   const std::int64_t P = state.range(0);
   Context ctx(Device::cpu, threads(), 0);
-  const TestTensor w = zeros({P}, DType::f32), a(w);
+  const TestTensor w = drawn({P}, DType::f32), a(w);
   time_cold(state, [&] { exponential_average(ctx, w, 0.999, a); });
   report_bytes(state, 12 * P);
 }
@@ -261,7 +262,7 @@ BENCHMARK(average_bench)->Name("exponential_average")->UseManualTime()->ArgName(
 
 void zero_bench(benchmark::State& state) {
   Context ctx(Device::cpu, threads(), 0);
-  const TestTensor t = zeros({state.range(0)}, DType::f32);
+  const TestTensor t = drawn({state.range(0)}, DType::f32);
   time_cold(state, [&] { zero(ctx, t); });
   report_bytes(state, t.view().bytes());
 }
@@ -269,8 +270,8 @@ BENCHMARK(zero_bench)->Name("zero")->UseManualTime()->ArgName("P")->Arg(10 << 20
 
 void convert_bench(benchmark::State& state) {
   Context ctx(Device::cpu, threads(), 0);
-  const TestTensor from = zeros({state.range(0)}, DType::f32);
-  const TestTensor to = zeros({state.range(0)}, DType::bf16);
+  const TestTensor from = drawn({state.range(0)}, DType::f32);
+  const TestTensor to = drawn({state.range(0)}, DType::bf16);
   const bool widen = state.range(1) != 0;
   time_cold(state, [&] { widen ? convert(ctx, to, from) : convert(ctx, from, to); });
   report_bytes(state, 6 * state.range(0));

@@ -19,6 +19,7 @@ struct Problem {
         q({R, s.heads * s.key_width + 1}, type),
         cache({R * S + 3, s.heads * (s.key_width + s.value_width) + 1}, type),
         slots({R, S}, DType::i32),
+        lengths({R}, DType::i32),
         out({R, s.heads * s.value_width}, type) {
     RandomStream stream(3);
     for (std::int64_t i = 0; i < q.view().elements(); ++i) q.set(i, stream.normal());
@@ -26,19 +27,21 @@ struct Problem {
     for (std::int64_t i = 0; i < R * S; ++i) {
       slots.set(i, static_cast<double>(stream.below(static_cast<std::uint64_t>(R * S + 3))));
     }
+    for (std::int64_t r = 0; r < R; ++r) lengths.set(r, static_cast<double>(past));
   }
   CachedAttentionArgs args() const {
     return {.spec = spec,
             .q = q.view().columns(1, q.view().dim(1) - 1),
             .cache = cache.view().columns(1, cache.view().dim(1) - 1),
             .slots = slots,
-            .steps = steps};
+            .steps = steps,
+            .lengths = lengths};
   }
   std::vector<double> expected() const;
 
   AttentionSpec spec;
   std::int64_t steps;
-  TestTensor q, cache, slots, out;
+  TestTensor q, cache, slots, lengths, out;
 };
 
 std::vector<double> Problem::expected() const {
@@ -52,7 +55,8 @@ std::vector<double> Problem::expected() const {
         const auto slot = static_cast<std::int64_t>(slots.get(r * slots.view().dim(1) + s));
         return cache.get(slot * cache.view().dim(1) + 1 + column);
       };
-      for (std::int64_t s = 0; s < steps; ++s) {
+      const auto seen = static_cast<std::int64_t>(lengths.get(r));
+      for (std::int64_t s = 0; s < seen; ++s) {
         double dot = 0;
         for (std::int64_t t = 0; t < K; ++t) {
           dot += q.get(r * q.view().dim(1) + 1 + h * K + t) * cached(s, h * K + t);
@@ -60,7 +64,7 @@ std::vector<double> Problem::expected() const {
         weights.push_back(std::exp(spec.scale * dot));
         sum += weights.back();
       }
-      for (std::int64_t s = 0; s < steps; ++s) {
+      for (std::int64_t s = 0; s < seen; ++s) {
         for (std::int64_t t = 0; t < V; ++t) {
           mixed[static_cast<std::size_t>(t)] +=
               weights[static_cast<std::size_t>(s)] / sum * cached(s, H * K + h * V + t);
@@ -92,6 +96,20 @@ TEST_P(CachedAttentionKernel, AgreesWithTheFormulas) {
   }
 }
 
+TEST_P(CachedAttentionKernel, RowsMaySeeDifferentNumbersOfTokens) {
+  Context ctx(Device::cpu, 1, 1 << 16);
+  Problem p({.heads = 2, .key_width = 33, .value_width = 20}, 7, 23, 23, type());
+  for (std::int64_t r = 0; r < 7; ++r) p.lengths.set(r, static_cast<double>(1 + 5 * r % 23));
+  cached_attention_forward(ctx, p.args(), p.out);
+  EXPECT_EQ("", mismatch(p.out, p.expected(), tolerance_of(type())));
+  Problem all({.heads = 2, .key_width = 33, .value_width = 20}, 7, 23, 11, type()), same = all;
+  CachedAttentionArgs without = same.args();
+  without.lengths = {};
+  cached_attention_forward(ctx, all.args(), all.out);
+  cached_attention_forward(ctx, without, same.out);
+  EXPECT_TRUE(all.out.same_bytes(same.out));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, CachedAttentionKernel, every_kernel(), kernel_name);
 
 TEST(CachedAttention, ThreadsDontChangeAByte) {
@@ -114,6 +132,7 @@ TEST(CachedAttention, PlanOfTheFirstStepHoldsForAll) {
   cached_attention_forward(plan, p.args(), p.out);
   Context ctx(Device::cpu, 2, plan.scratch().high_water());
   p.steps = 50;
+  for (std::int64_t r = 0; r < 3; ++r) p.lengths.set(r, 50);
   cached_attention_forward(ctx, p.args(), p.out);
   EXPECT_EQ("", mismatch(p.out, p.expected(), tolerance_of(DType::bf16)));
 }
@@ -131,6 +150,11 @@ TEST(CachedAttention, NoRowsAndWrongArguments) {
   p.steps = 6;
   EXPECT_THROW(call(), InternalError);
   p.steps = 2;
+  for (const int length : {0, 3}) {
+    p.lengths.set(1, length);
+    EXPECT_THROW(call(), InternalError);
+  }
+  p.lengths.set(1, 2);
   p.slots.set(1, 13);  // the cache has 13 rows
   EXPECT_THROW(call(), InternalError);
   p.slots.set(1, 12);

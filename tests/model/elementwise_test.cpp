@@ -29,6 +29,22 @@ TEST_P(ElementwiseKernel, ConvertsToEveryTypeWithOneRounding) {
   }
 }
 
+TEST_P(ElementwiseKernel, CopiesRowsThatAreApart) {
+  Context ctx(Device::cpu, 2, 0);
+  RandomStream random(2);
+  for (const std::int64_t rows : {0, 1, 257}) {
+    const TestTensor from = TestTensor::random({rows, 140}, type(), random);
+    TestTensor to = TestTensor::zeros({rows, 150}, type());
+    copy_rows(ctx, from.view().columns(3, 131), to.view().columns(7, 131));
+    const auto same = testkit::tolerance_of(DType::f64, 0);
+    EXPECT_EQ("", testkit::mismatch(to.view().columns(7, 131),
+                                    testkit::values_of(from.view().columns(3, 131)), same));
+    const std::vector<double> nothing(static_cast<std::size_t>(rows), 0.0);
+    EXPECT_EQ("", testkit::mismatch(to.view().columns(6, 1), nothing, same));
+    EXPECT_EQ("", testkit::mismatch(to.view().columns(138, 1), nothing, same));
+  }
+}
+
 TEST(Zero, ClearsEveryByteAndNoOther) {
   Context ctx(Device::cpu, 2, 0);
   for (const std::int64_t n : {0, 1, 7, 200003}) {
