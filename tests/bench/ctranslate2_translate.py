@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Translates a text with CTranslate2 and says how fast, as tests/bench/compare_decoding_speed.sh wants it.
+"""Translates a text with CTranslate2 and says how fast, for launch/benchmark.sh.
 
   ctranslate2_translate.py MODEL SUBWORD_MODEL < SOURCE > TRANSLATION
 
