@@ -60,6 +60,7 @@ HostBatch draw_batch() {
     return ids;
   };
   std::vector<testkit::IdPair> pairs;
+  pairs.reserve(kPairs);
   for (int b = 0; b < kPairs; ++b) pairs.push_back({sentence(), sentence()});
   return testkit::batch_of(pairs);
 }
