@@ -40,6 +40,13 @@ Experiment read_experiment(const std::filesystem::path& file,
         origin_of(root, file, {"data", "max_length"}), experiment.data.max_length,
         experiment.model.max_positions));
   }
+  if (!experiment.data.subwords.joint &&
+      experiment.model.share_embeddings == SharedEmbeddings::all) {
+    throw UserError(fmt::format(
+        "{}: data.subwords.joint is false, so ids mean other subwords on each side, but "
+        "model.share_embeddings is 'all'. Set it to decoder or none, or joint to true",
+        origin_of(root, file, {"data", "subwords", "joint"})));
+  }
   if (experiment.trainer.validation.on() && !experiment.data.dev.given()) {
     throw UserError(fmt::format(
         "{}: trainer.validation is on, but data.dev names no text. Give data.dev.source and "

@@ -176,10 +176,6 @@ bool Preparation::output_is(const std::string& file, const std::string& hash) co
 ManifestEntry Preparation::make_subwords() {
   const SubwordConfig& s = config_.subwords;
   ManifestEntry entry;
-  for (const char* stale : {"subwords", "source", "target"}) {
-    remove_file(folder_ / fmt::format("{}.model", stale));
-    remove_file(folder_ / fmt::format("{}.vocab", stale));
-  }
   if (s.model) {
     write_model("subwords", *s.model, read_file(*s.model), entry);
   } else if (s.source_model) {
@@ -199,6 +195,13 @@ ManifestEntry Preparation::make_subwords() {
     } else {
       train("source", true, false);
       train("target", false, true);
+    }
+  }
+  // Last: what was made before is lost only when its successor is there.
+  for (const char* name : {"subwords", "source", "target"}) {
+    for (const char* kind : {"model", "vocab"}) {
+      const std::string file = fmt::format("{}.{}", name, kind);
+      if (!entry.outputs.contains(file)) remove_file(folder_ / file);
     }
   }
   return entry;

@@ -1,7 +1,15 @@
 #!/usr/bin/env bash
 # Checks what no test sees, over all files that git knows: clang-format, shellcheck, clang-tidy.
+#
+#   launch/lint.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+case "${1:-}" in
+  '') ;;
+  -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  *) echo "error: launch/lint.sh: no option '$1'; there are none" >&2; exit 2 ;;
+esac
 
 launch/install.sh development
 build=build/cpu-release

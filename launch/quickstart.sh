@@ -23,7 +23,8 @@ case "$pair" in
   en-de | en-fr) ;;
   *) fail "--pair is '$pair'; it must be en-de or en-fr" ;;
 esac
-[[ $minutes =~ ^[0-9]+(\.[0-9]+)?$ ]] || fail "--minutes is '$minutes'; it must be a number, e.g. 15"
+[[ $minutes =~ ^[0-9]+(\.[0-9]+)?$ && $minutes =~ [1-9] ]] ||
+  fail "--minutes is '$minutes'; it must be a number above 0, e.g. 15"
 cd "$(dirname "$0")/.."
 
 source=${pair%-*} target=${pair#*-}

@@ -31,9 +31,9 @@ def say(text):
 
 def run(command, threads=None, **options):
     """What a command writes on standard output and standard error; its log is shown if it fails."""
-    environment = dict(os.environ, OMP_PROC_BIND="close", OMP_PLACES="cores")
-    if threads:
-        environment["OMP_NUM_THREADS"] = str(threads)
+    environment = dict(os.environ)
+    if threads:  # bound to cores; workers with threads of their own must not be, or they share one
+        environment.update(OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="close", OMP_PLACES="cores")
     done = subprocess.run([str(word) for word in command], text=True, capture_output=True, env=environment, **options)
     if done.returncode:
         sys.exit(f"{done.stdout}{done.stderr}error: {' '.join(map(str, command))} ended with code {done.returncode}")

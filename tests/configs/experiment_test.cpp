@@ -16,16 +16,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// By name: users keep files of their own in configs/.
 std::vector<fs::path> shipped() {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(fs::path(OCTAVO_SOURCE_DIR) / "configs")) {
-    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+  for (const char* name : {"quickstart-en-de", "quickstart-en-fr", "reverse", "wmt14-en-de-base",
+                           "wmt14-en-de-big", "wmt14-en-fr-base", "wmt14-en-fr-big"}) {
+    files.push_back(fs::path(OCTAVO_SOURCE_DIR) / "configs" / (std::string(name) + ".yaml"));
   }
   return files;
 }
 
 TEST(Experiment, EveryShippedFileIsReadAndWrittenBack) {
-  EXPECT_EQ(shipped().size(), 7U);
   const testkit::TempFolder folder;
   for (const fs::path& file : shipped()) {
     const Experiment experiment = read_experiment(file, {});
@@ -55,6 +56,7 @@ TEST(Experiment, OverridesAreCheckedAsTheFileIs) {
   };
   EXPECT_NE(error("trainer.max_update=5").find("did you mean 'max_updates'?"), std::string::npos)
       << error("trainer.max_update=5");
+  EXPECT_NE(error("data.subwords.joint=false").find("model.share_embeddings"), std::string::npos);
   EXPECT_NE(error("data.max_length=5000").find("model.max_positions"), std::string::npos);
   EXPECT_NE(error("model.heads=7").find("model.heads is 7; it must divide model.width"),
             std::string::npos)

@@ -180,6 +180,25 @@ TEST_F(Prepare, SeparateModels) {
   EXPECT_FALSE(fs::exists(made("source.model")));
 }
 
+TEST_F(Prepare, AFailureLeavesWhatWasMadeBefore) {
+  run();
+  const auto whole = files();
+  const std::int64_t size = config_.subwords.vocabulary_size;
+  config_.subwords.vocabulary_size = 1'000'000;
+  EXPECT_THAT(message_of<UserError>([&] { run(); }), HasSubstr("pieces"));
+  EXPECT_EQ(files(), whole);
+  config_.subwords.vocabulary_size = size;
+  EXPECT_EQ(run(), Names{});
+}
+
+TEST_F(Prepare, TakesAModelFromItsOwnFolder) {
+  run();
+  const std::string model = read_file(made("subwords.model"));
+  config_.subwords.model = made("subwords.model").string();
+  run();
+  EXPECT_EQ(read_file(made("subwords.model")), model);
+}
+
 TEST_F(Prepare, TakesAModelMadeElsewhere) {
   run();
   fs::copy(made("subwords.model"), folder_ / "mine.model");
