@@ -10,7 +10,7 @@
 #   --output F    the numbers as JSON; default out/benchmark/benchmark.json
 #
 # Takes about an hour. Needs the text of launch/quickstart.sh (or launch/fetch_text.sh) in out/quickstart-en-de/text,
-# and nothing else running. docs/benchmark.md says what is measured, and what it was.
+# and nothing else running. docs/benchmark.md says what is measured.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,7 +34,7 @@ while (($# > 0)); do
 done
 [[ $only =~ ^(all|training|decoding|scaling)$ ]] || fail "--only is '$only'; it must be training, decoding or scaling"
 [[ -f out/quickstart-en-de/text/train.en ]] ||
-  fail "there is no out/quickstart-en-de/text; launch/fetch_text.sh en-de out/quickstart-en-de/text makes it"
+  fail "there is no out/quickstart-en-de/text; launch/fetch_text.sh --pair en-de --output out/quickstart-en-de/text makes it"
 [[ -x build/cpu-release/tests/product_limit ]] ||
   fail "build/cpu-release/tests/product_limit is missing; launch/test.sh builds it"
 if [[ ! -x $peers/bin/python ]]; then

@@ -63,10 +63,7 @@ void IncrementalDecoder::set_rows(std::span<const std::int32_t> rows_per_sentenc
   rows_.sentences = source_.sentences;
   offsets_[0] = 0;
   for (std::size_t b = 0; b < rows_per_sentence.size(); ++b) {
-    const std::int64_t n = rows_per_sentence[b];
     offsets_[b + 1] = offsets_[b] + rows_per_sentence[b];
-    rows_.longest = std::max(rows_.longest, n);
-    rows_.sum_squares += n * n;
   }
   rows_.tokens = offsets_.back();
   point_at_sources();
@@ -74,7 +71,6 @@ void IncrementalDecoder::set_rows(std::span<const std::int32_t> rows_per_sentenc
   expect(rows_.rows <= max_rows_, "IncrementalDecoder: more rows than were announced");
   rows_.ids = Tensor(ids_.data(), {rows_.rows}, DType::i32);
   rows_.positions = Tensor(positions_.data(), {rows_.rows}, DType::i32);
-  rows_.offsets = Tensor(offsets_.data(), {rows_.sentences + 1}, DType::i32);
 }
 
 /// Every row sees the tokens of its sentence's source. A plan knows no sources.

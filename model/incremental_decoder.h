@@ -69,7 +69,7 @@ class IncrementalDecoder {
   std::vector<BlockState> states_;
   Tensor logits_;
 
-  PackedTokens rows_;  ///< the hypotheses as packed queries: a "sentence" is a group of rows
+  PackedTokens rows_;  ///< the newest token of each hypothesis: ids and positions alone
   std::vector<std::int32_t> ids_, positions_, offsets_;
   std::vector<std::int32_t> slots_, next_slots_;  ///< [max_rows, max_steps]
   std::vector<std::int32_t> source_slots_;        ///< [max_rows, longest source]

@@ -126,7 +126,12 @@ std::vector<std::vector<Translation>> BatchTranslator::translate(
   };
   const auto count = static_cast<std::int64_t>(workers.size());
   parallel_for(static_cast<int>(count), count, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t w = begin; w < end; ++w) work(workers[static_cast<std::size_t>(w)]);
+    try {
+      for (std::int64_t w = begin; w < end; ++w) work(workers[static_cast<std::size_t>(w)]);
+    } catch (...) {
+      next = ends.size();  // the others stop after the batch they are at
+      throw;
+    }
   });
   return results;
 }
