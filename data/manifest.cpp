@@ -56,9 +56,9 @@ Manifest read_manifest(const std::filesystem::path& folder) {
     }
   } catch (const nlohmann::json::exception& e) {
     throw UserError(
-        fmt::format("{}: the file is damaged ({}). Remove it and run 'octavo prepare': everything "
+        fmt::format("{}: the file is damaged ({}). Remove {} and run 'octavo prepare': everything "
                     "is made again.",
-                    path.string(), json_reason(e)));
+                    path.string(), json_reason(e), folder.string()));
   }
   return manifest;
 }

@@ -11,9 +11,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kJointModel = "subwords.model";
-constexpr const char* kSourceModel = "source.model";
-constexpr const char* kTargetModel = "target.model";
+constexpr const char* kJointModel = "subwords";
+constexpr const char* kSourceModel = "source";
+constexpr const char* kTargetModel = "target";
 
 std::map<std::string, std::string> subword_settings(const SubwordConfig& s) {
   std::map<std::string, std::string> settings{{"data.subwords.joint", s.joint ? "true" : "false"}};
@@ -98,20 +98,28 @@ void check_models(const fs::path& folder, const Part& part, const Manifest& mani
 
 }  // namespace
 
-SubwordPair load_subwords(const fs::path& folder) {
-  const auto load = [&](const char* file) {
-    return std::make_shared<const Subwords>(Subwords::load(folder / file));
-  };
-  if (fs::exists(folder / kJointModel)) {
-    const auto joint = load(kJointModel);
-    return {.source = joint, .target = joint};
+std::vector<std::string> subword_files(bool joint) {
+  std::vector<std::string> files;
+  for (const char* model : {kJointModel, kSourceModel, kTargetModel}) {
+    if ((model == kJointModel) != joint) continue;
+    files.push_back(model + std::string(".model"));
+    files.push_back(model + std::string(".vocab"));
   }
-  if (fs::exists(folder / kSourceModel) && fs::exists(folder / kTargetModel))
-    return {.source = load(kSourceModel), .target = load(kTargetModel)};
-  throw UserError(fmt::format(
-      "{}: there is no subword model here: neither {} nor {} and {}. 'octavo prepare' makes them, "
-      "and every checkpoint has a copy.",
-      folder.string(), kJointModel, kSourceModel, kTargetModel));
+  return files;
+}
+
+SubwordPair load_subwords(const fs::path& folder, bool joint) {
+  const auto load = [&](const char* model) {
+    const fs::path file = folder / (model + std::string(".model"));
+    if (fs::exists(file)) return std::make_shared<const Subwords>(Subwords::load(file));
+    throw UserError(
+        fmt::format("{}: the subword model is gone. 'octavo prepare' makes it, and every "
+                    "checkpoint has a copy.",
+                    file.string()));
+  };
+  if (!joint) return {.source = load(kSourceModel), .target = load(kTargetModel)};
+  const auto both = load(kJointModel);
+  return {.source = both, .target = both};
 }
 
 std::vector<Part> parts_of(const DataConfig& config) {
@@ -148,7 +156,8 @@ PreparedData open_prepared(const DataConfig& config) {
     check_settings(config, manifest, part);
     if (!part.files) check_models(folder, part, manifest);
   }
-  PreparedData data{.subwords = load_subwords(folder), .train = {}, .dev = {}};
+  PreparedData data{
+      .subwords = load_subwords(folder, config.subwords.joint), .train = {}, .dev = {}};
   for (const Part& part : parts) {
     if (!part.files) continue;
     Corpus corpus = open_corpus(folder, part, manifest, data.subwords);

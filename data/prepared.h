@@ -15,11 +15,13 @@
 
 namespace octavo {
 
-/// Files of a subword model in a folder: subwords.model for both sides, or source.model and
-/// target.model. A prepared folder has them, and every checkpoint a copy.
-///
-/// @throws UserError  the folder has neither, or a model is damaged.
-SubwordPair load_subwords(const std::filesystem::path& folder);
+/// Files of the subword models and their vocabularies: subwords.model and .vocab for both sides, or
+/// source.* and target.*. A prepared folder has them, and every checkpoint a copy.
+std::vector<std::string> subword_files(bool joint);
+
+/// @param joint  one model for both sides.
+/// @throws UserError  the folder has no such model, or it is damaged.
+SubwordPair load_subwords(const std::filesystem::path& folder, bool joint);
 
 /// What 'octavo prepare' made, opened for training.
 struct PreparedData {

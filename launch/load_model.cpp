@@ -34,7 +34,7 @@ SubwordPair subwords_of(const Checkpoint& checkpoint) {
   for (const auto& [name, file] : checkpoint.files()) {
     if (name.ends_with(".model")) checkpoint.text(name);  // compares its checksum
   }
-  return load_subwords(checkpoint.path());
+  return load_subwords(checkpoint.path(), checkpoint.has(subword_files(true).front()));
 }
 
 }  // namespace

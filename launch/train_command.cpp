@@ -50,12 +50,8 @@ int count_ranks_on_host(Group& group) {
 RunFiles run_files(const Experiment& experiment, const PreparedData& data) {
   RunFiles files;
   files.texts["settings.yaml"] = resolved_yaml(experiment);
-  for (const fs::directory_entry& entry : fs::directory_iterator(experiment.data.prepared)) {
-    const std::string extension = entry.path().extension().string();
-    if (extension == ".model" || extension == ".vocab") {
-      files.texts[entry.path().filename().string()] = read_file(entry.path());
-    }
-  }
+  for (const std::string& name : subword_files(experiment.data.subwords.joint))
+    files.texts[name] = read_file(fs::path(experiment.data.prepared) / name);
   files.hashes["vocabulary.source"] = data.subwords.source->vocabulary().hash();
   files.hashes["vocabulary.target"] = data.subwords.target->vocabulary().hash();
   for (std::size_t i = 0; i < data.train.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.h"
@@ -306,9 +307,66 @@ TEST_F(Prepare, OpeningRefusesWhatIsDamagedOrGone) {
 }
 
 TEST_F(Prepare, AFolderWithoutAModelIsNamed) {
-  fs::create_directory(folder_ / "run");
-  EXPECT_THAT(message_of<UserError>([&] { load_subwords(folder_ / "run"); }),
-              HasSubstr("no subword model here"));
+  for (const bool joint : {true, false}) {
+    EXPECT_THAT(
+        message_of<UserError>([&] { load_subwords(folder_.path(), joint); }),
+        HasSubstr(joint ? "subwords.model: the subword model is gone" : "source.model: the"));
+  }
+}
+
+TEST_F(Prepare, OthersFilesAreNeitherReplacedNorRemoved) {
+  const auto message = [&] { return message_of<UserError>([&] { run(); }); };
+  fs::create_directories(config_.prepared);
+  write_file(made("source.model"), "mine");
+  EXPECT_THAT(message(), HasSubstr("source.model, which it did not make"));
+  EXPECT_EQ(read_file(made("source.model")), "mine");
+  fs::rename(made("source.model"), made("my.model"));
+  write_file(made("old.corpus.tmp.12"), "mine, too");
+  write_file(made("train.0.corpus.tmp.12"), "half-written");
+  run();
+  EXPECT_EQ(read_file(made("my.model")), "mine");
+  EXPECT_TRUE(fs::exists(made("old.corpus.tmp.12")));
+  EXPECT_FALSE(fs::exists(made("train.0.corpus.tmp.12")));
+}
+
+TEST_F(Prepare, AModelOfAnotherPreparationBesideOursIsNotTaken) {
+  config_.subwords.joint = false;
+  run();
+  write_file(made("subwords.model"), "no model at all");
+  EXPECT_NE(open_prepared(config_).subwords.source->hash(),
+            open_prepared(config_).subwords.target->hash());
+  EXPECT_EQ(read_file(made("subwords.model")), "no model at all");
+}
+
+TEST_F(Prepare, RefusesInputsThatItWouldReplace) {
+  const auto message = [&] { return message_of<UserError>([&] { run(); }); };
+  run();
+  const std::string vocabulary = read_file(made("subwords.vocab"));
+  config_.subwords.model = made("subwords.vocab").string();
+  EXPECT_THAT(message(), HasSubstr("data.subwords.model: "));
+  EXPECT_THAT(message(), HasSubstr("lies where 'octavo prepare' writes: it is subwords.vocab"));
+  EXPECT_EQ(read_file(made("subwords.vocab")), vocabulary);
+  config_.subwords.model.reset();
+  config_.train[1].source = made("../prepared/dev.corpus").string();
+  EXPECT_THAT(message(), HasSubstr("data.train[1].source: "));
+}
+
+TEST_F(Prepare, RefusesInputsThatCanBeReadOnlyOnce) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  config_.dev.target = path("pipe");
+  EXPECT_THAT(message_of<UserError>([&] { run(); }), HasSubstr("pipe is no ordinary file"));
+}
+
+TEST_F(Prepare, TwoModelsAreReplacedTogetherOrNotAtAll) {
+  config_.subwords.joint = false;
+  run();
+  const std::string source = read_file(made("source.model"));
+  fs::copy_file(made("target.model"), path("good.model"));
+  folder_.write("bad.model", "no model at all");
+  config_.subwords.source_model = path("good.model");
+  config_.subwords.target_model = path("bad.model");
+  EXPECT_THAT(message_of<UserError>([&] { run(); }), HasSubstr("bad.model"));
+  EXPECT_EQ(read_file(made("source.model")), source);
 }
 
 TEST(DataConfig, ReadsAndChecks) {
