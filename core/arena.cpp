@@ -15,9 +15,9 @@ Arena::Arena(std::int64_t capacity) : planning_(false), capacity_(capacity) {
   void* memory = mmap(nullptr, static_cast<std::size_t>(capacity), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    throw UserError(system_reason(fmt::format("taking {:.2f} GiB of memory for the planned batch",
-                                              static_cast<double>(capacity) / (1 << 30)),
-                                  errno));
+    throw DeviceError(system_reason(fmt::format("taking {:.2f} GiB of memory for the planned batch",
+                                                static_cast<double>(capacity) / (1 << 30)),
+                                    errno));
   }
   madvise(memory, static_cast<std::size_t>(capacity),
           MADV_HUGEPAGE);  // a hint: refusal is no fault

@@ -6,6 +6,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -44,6 +45,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     refuse_extras(mark, tag, anchor);
+    if (value.find('\0') != std::string::npos) refuse(mark, "a NUL (\\0) can stand in no setting");
     if (wants_key()) {
       set_key(mark, value);
       return;
@@ -129,7 +131,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::vector<Frame> open_;
 };
 
-ConfigNode parse(const std::string& text, const std::string& name, bool numbered) {
+ConfigNode build_tree(const std::string& text, const std::string& name, bool numbered) {
   TreeBuilder builder(name, numbered);
   std::istringstream stream(text);
   try {
@@ -137,9 +139,17 @@ ConfigNode parse(const std::string& text, const std::string& name, bool numbered
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& e) {
-    throw UserError(fmt::format("{}: not valid YAML: {}", builder.place(e.mark), e.msg));
+    const bool open_quote = e.msg == YAML::ErrorMsg::EOF_IN_SCALAR;
+    throw UserError(fmt::format("{}: not valid YAML: {}", builder.place(e.mark),
+                                open_quote ? "a quotation mark before it is never closed" : e.msg));
   }
   return builder.take();
+}
+
+ConfigNode parse(const std::string& text, const std::string& name, bool numbered) {
+  // yaml-cpp notices a quotation mark that is never closed only if no line break follows.
+  build_tree(text.substr(0, text.find_last_not_of(" \t\r\n") + 1), name, numbered);
+  return build_tree(text, name, numbered);
 }
 
 }  // namespace
@@ -168,7 +178,32 @@ ConfigNode parse_config(const std::string& text, const std::string& name) {
   return root;
 }
 
+namespace {
+
+/// The element of a list that "name[2]" means; null if the name has no such end.
+/// @throws UserError  `list` is no list or not that long.
+ConfigNode* element_of(ConfigNode& section, const std::string& name, const std::string& origin) {
+  const std::size_t bracket = name.find('[');
+  if (bracket == std::string::npos) return nullptr;
+  const auto list = std::ranges::find(section.children, name.substr(0, bracket), &ConfigNode::key);
+  std::size_t index = 0;
+  const char* end = name.data() + name.size();
+  const auto [at, error] = std::from_chars(name.data() + bracket + 1, end, index);
+  if (error != std::errc() || at + 1 != end || *at != ']' || list == section.children.end() ||
+      list->kind != Kind::list || index >= list->children.size()) {
+    throw UserError(
+        fmt::format("{}: the file has no list element {}; they count from 0, and new "
+                    "ones must be written into the file",
+                    origin, name));
+  }
+  return &list->children[index];
+}
+
+}  // namespace
+
 void set_value(ConfigNode& root, const std::string& assignment) {
+  if (!is_valid_utf8(assignment))
+    throw UserError(fmt::format("--set {}: not valid UTF-8", replace_invalid_utf8(assignment)));
   const std::string origin = "--set " + assignment;
   const std::size_t equals = assignment.find('=');
   if (equals == 0 || equals == std::string::npos)
@@ -186,13 +221,17 @@ void set_value(ConfigNode& root, const std::string& assignment) {
                                   at->origin));
     at->kind = Kind::map;
     const std::string name = path.substr(begin, end - begin);
+    begin = end + 1;
+    if (ConfigNode* element = element_of(*at, name, origin)) {
+      at = element;
+      continue;
+    }
     auto child = std::ranges::find(at->children, name, &ConfigNode::key);
     if (child == at->children.end()) {
       at->children.push_back({.origin = origin, .key = name, .text = {}, .children = {}});
       child = at->children.end() - 1;
     }
     at = &*child;
-    begin = end + 1;
   }
   value.key = at->key;
   value.origin = origin;

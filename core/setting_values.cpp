@@ -58,7 +58,7 @@ ParseResult parse_bool(const ConfigNode& node, bool& value) {
 
 ParseResult parse_text(const ConfigNode& node, const SettingRules& rules, std::string& value) {
   if (node.kind != ConfigNode::Kind::scalar) return ParseResult::wrong_type;
-  if (rules.required && node.text.empty()) return ParseResult::wrong_type;
+  if (rules.required && node.text.empty()) return ParseResult::empty;
   value = node.text;
   return ParseResult::ok;
 }

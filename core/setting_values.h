@@ -34,7 +34,7 @@ std::string_view enum_name(E value) {
   return "?";
 }
 
-enum class ParseResult { ok, wrong_type, out_of_range };
+enum class ParseResult { ok, wrong_type, out_of_range, empty };
 
 // The scalars. parse_* leave the value alone unless they return ok.
 ParseResult parse_bool(const ConfigNode& node, bool& value);

@@ -100,6 +100,8 @@ void SettingsReader::accept(const ConfigNode& node, std::string_view name, Parse
   if (result == ParseResult::wrong_type)
     throw UserError(fmt::format("{}: {} is {}; it must be {}{}", node.origin, key, echo(node),
                                 accepted, advice(node)));
+  if (result == ParseResult::empty)
+    throw UserError(fmt::format("{}: {} is empty; give it a value", node.origin, key));
   double number = 0;
   if (rules.range.unbounded() || parse_number(node, rules.range, number) == ParseResult::ok)
     throw UserError(fmt::format("{}: {} is {}; that is too large (or too near 0) to be kept",

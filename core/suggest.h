@@ -8,8 +8,8 @@
 namespace octavo {
 
 /// The candidate that `word` is most likely a misspelling of: fewest inserted, deleted, replaced
-/// or swapped characters, at most a third of its length (one is always allowed). Nothing if none
-/// is that near; the first of equals.
+/// or swapped characters, at most a third of its length (one is always allowed); capitals count as
+/// small letters. Nothing if none is that near; the first of equals.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 
 /// "; did you mean 'X'?" for the nearest candidate, or an empty string.

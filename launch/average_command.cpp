@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -5,6 +8,7 @@
 #include "core/error.h"
 #include "launch/commands.h"
 #include "trainer/averaging.h"
+#include "trainer/run_folder.h"
 
 namespace octavo {
 namespace {
@@ -16,12 +20,18 @@ struct AverageSettings {
 };
 
 int average(const AverageSettings& settings, bool of_run) {
-  std::vector<std::filesystem::path> checkpoints(settings.paths.begin(), settings.paths.end());
+  namespace fs = std::filesystem;
+  std::vector<fs::path> checkpoints(settings.paths.begin(), settings.paths.end());
   if (of_run) {
     if (settings.last < 1) throw UserError("--last must be at least 1");
     if (checkpoints.size() != 1)
       throw UserError("with --last give one run; without it, the checkpoints themselves");
     checkpoints = last_checkpoints(checkpoints.front(), settings.last);
+  }
+  for (const auto& path : checkpoints) {
+    if (of_run || !fs::is_directory(checkpoints_folder(path))) continue;
+    throw UserError(fmt::format(
+        "{} is a run: say how many of its checkpoints with --last N, or name them", path.string()));
   }
   average_checkpoints(checkpoints, settings.output);
   return 0;

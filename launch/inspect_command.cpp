@@ -10,6 +10,7 @@
 #include "core/output.h"
 #include "core/safetensors.h"
 #include "data/corpus.h"
+#include "data/manifest.h"
 #include "launch/commands.h"
 #include "trainer/checkpoint.h"
 #include "trainer/progress_text.h"
@@ -98,6 +99,18 @@ std::string corpus_text(const fs::path& path) {
   return text;
 }
 
+/// What a prepared folder was made from and holds.
+std::string prepared_text(const fs::path& folder) {
+  std::string text = fmt::format("prepared folder {}\n", folder.string());
+  for (const auto& [name, entry] : read_manifest(folder)) {
+    const bool corpus = entry.outputs.contains(name + ".corpus");
+    text += fmt::format("{}{}\n", name, corpus ? ": " + entry.counts.description() : "");
+    for (const auto& [key, value] : entry.settings) text += fmt::format("  {} = {}\n", key, value);
+    for (const auto& [file, hash] : entry.outputs) text += fmt::format("  {}  {}\n", hash, file);
+  }
+  return text;
+}
+
 /// The first bytes of a file. @throws UserError
 std::string first_bytes(const fs::path& path, std::size_t count) {
   std::ifstream in(path, std::ios::binary);
@@ -110,13 +123,15 @@ std::string first_bytes(const fs::path& path, std::size_t count) {
 
 std::string text_of(const fs::path& path) {
   std::error_code error;
+  if (fs::exists(path / kManifestFile, error)) return prepared_text(path);
   if (!fs::is_regular_file(path, error)) return checkpoint_text(path);
   const std::string extension = path.extension().string();
   if (extension == ".safetensors") return tensors_text(SafetensorsFile(path));
   if (first_bytes(path, kCorpusMagic.size()) == kCorpusMagic) return corpus_text(path);
   if (extension == ".yaml" || extension == ".yml") return resolved_yaml(read_experiment(path, {}));
   throw UserError(fmt::format(
-      "{} is no checkpoint, run, corpus, safetensors file or settings (.yaml)", path.string()));
+      "{} is no checkpoint, run, prepared folder, corpus, safetensors file or settings (.yaml)",
+      path.string()));
 }
 
 }  // namespace
@@ -126,11 +141,12 @@ Command inspect_command() {
   Command c;
   c.name = "inspect";
   c.summary = "shapes, counts, settings and hashes of a checkpoint, a corpus or a settings file";
-  c.usage = "RUN|CHECKPOINT|CORPUS|CONFIG";
-  c.options.add_options()("path", po::value(path.get())->required()->value_name("PATH"),
-                          "a run (its best checkpoint, else its newest), a checkpoint, a corpus "
-                          "made by 'octavo prepare', a safetensors file, or settings (.yaml): "
-                          "checked, and shown with their defaults");
+  c.usage = "RUN|CHECKPOINT|PREPARED|CORPUS|CONFIG";
+  c.options.add_options()(
+      "path", po::value(path.get())->required()->value_name("PATH"),
+      "a run (its best checkpoint, else its newest), a checkpoint, a folder "
+      "or a corpus made by 'octavo prepare', a safetensors file, or settings (.yaml): "
+      "checked, and shown with their defaults");
   c.positional.add("path", 1);
   c.run = [path](const po::variables_map&) {
     StandardOutput out;

@@ -6,16 +6,12 @@
 #include "data/prepared.h"
 #include "launch/rank_threads.h"
 #include "trainer/checkpoint.h"
+#include "trainer/model_settings.h"
 #include "trainer/parameter_files.h"
 #include "trainer/run_folder.h"
 
 namespace octavo {
 namespace {
-
-/// The settings that the model was trained with.
-ConfigNode settings_of(const Checkpoint& checkpoint) {
-  return parse_config(checkpoint.text(kSettingsFile), (checkpoint.path() / kSettingsFile).string());
-}
 
 ModelConfig model_config(const Checkpoint& checkpoint) {
   const ConfigNode root = settings_of(checkpoint);

@@ -11,6 +11,7 @@
 #include "launch/commands.h"
 #include "launch/load_model.h"
 #include "launch/setting_options.h"
+#include "trainer/progress_text.h"
 #include "translate/attention.h"
 #include "translate/score_texts.h"
 #include "translate/scorer.h"
@@ -80,9 +81,10 @@ int score(const ScorePaths& paths, const ScoreSettings& settings) {
   if (counts.pairs > 0) {
     const double per_token = counts.log_probability / static_cast<double>(counts.target_tokens);
     spdlog::info(
-        "[translate] {} pairs, {} target tokens (EOS counted): log-probability {:.4f} per token, "
+        "[translate] {}, {} (EOS counted): log-probability {:.4f} per token, "
         "perplexity {:.4f}",
-        counts.pairs, counts.target_tokens, per_token, std::exp(-per_token));
+        counted(counts.pairs, "pair"), counted(counts.target_tokens, "target token"), per_token,
+        std::exp(-per_token));
   }
   return 0;
 }

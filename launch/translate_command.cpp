@@ -2,7 +2,6 @@
 #include <spdlog/spdlog.h>
 
 #include <array>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "launch/load_model.h"
 #include "launch/rank_threads.h"
 #include "launch/setting_options.h"
+#include "trainer/progress_text.h"
 #include "translate/batch_translator.h"
 #include "translate/stream.h"
 #include "translate/translator.h"
@@ -78,18 +78,23 @@ struct TranslateSettings {
 };
 
 void report(const Translator::Counts& counts, double seconds) {
-  const auto rate = [&](std::int64_t n) { return static_cast<double>(n) / seconds; };
+  const auto rate = [&](std::int64_t n) {
+    return seconds > 0 ? static_cast<double>(n) / seconds : 0.0;
+  };
   spdlog::info(
-      "[translate] {} lines in {:.1f} s: {:.1f} lines/s, {:.0f} source tokens/s, {:.0f} target "
+      "[translate] {} in {:.1f} s: {:.1f} lines/s, {:.0f} source tokens/s, {:.0f} target "
       "tokens/s",
-      counts.lines, seconds, rate(counts.lines), rate(counts.source_tokens),
+      counted(counts.lines, "line"), seconds, rate(counts.lines), rate(counts.source_tokens),
       rate(counts.target_tokens));
-  if (counts.split > 0) spdlog::info("[translate] {} lines were too long and split", counts.split);
+  if (counts.split > 0) {
+    spdlog::info("[translate] {} had too many tokens: split", counted(counts.split, "line"));
+  }
   if (counts.ill_formed > 0) {
-    spdlog::warn("[translate] {} lines had ill-formed UTF-8", counts.ill_formed);
+    spdlog::warn("[translate] {} had ill-formed UTF-8", counted(counts.ill_formed, "line"));
   }
   if (counts.unfinished > 0) {
-    spdlog::info("[translate] {} translations were cut off at the length limit", counts.unfinished);
+    spdlog::info("[translate] {} cut off at the length limit",
+                 counted(counts.unfinished, "translation"));
   }
 }
 
@@ -122,14 +127,12 @@ int translate(const std::string& path, const TranslateSettings& settings) {
                         });
   LineReader input("-");
   StandardOutput output;
-  const auto start = std::chrono::steady_clock::now();
-  translate_stream(input, translator, {.nbest_lists = settings.nbest.has_value()},
-                   [&](std::string_view lines) {
-                     output.write(lines);
-                     output.flush();
-                   });
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  report(translator.counts(), elapsed.count());
+  const double seconds = translate_stream(
+      input, translator, {.nbest_lists = settings.nbest.has_value()}, [&](std::string_view lines) {
+        output.write(lines);
+        output.flush();
+      });
+  report(translator.counts(), seconds);
   return 0;
 }
 
@@ -148,7 +151,8 @@ Command translate_command() {
   c.more_help = [] {
     return "How to search is taken from the run's settings, section 'translate'; what they leave "
            "out\n"
-           "has the default shown here.\n";
+           "has the default shown here. A preset decides only what neither they nor options give:\n"
+           "a run with 'beam: 4' keeps it under --preset fairseq, until --beam says otherwise.\n";
   };
   c.run = [path](const po::variables_map& given) {
     TranslateSettings defaults;

@@ -9,9 +9,10 @@
 #include <string>
 #include <system_error>
 
-#include "core/config_tree.h"
 #include "core/error.h"
 #include "trainer/checkpoint.h"
+#include "trainer/model_settings.h"
+#include "trainer/progress_text.h"
 #include "trainer/run_folder.h"
 
 namespace octavo {
@@ -22,29 +23,6 @@ namespace fs = std::filesystem;
 /// What each checkpoint must share with the first one besides its weights' names and shapes.
 bool is_compared(const std::string& file) {
   return !file.ends_with(".safetensors") && file != kSettingsFile && file != kStateFile;
-}
-
-/// The first key below `path` at which two trees differ; empty if none does. Dropout is left out:
-/// it changes nothing in a model that translates.
-std::string different_key(const ConfigNode& a, const ConfigNode& b, const std::string& path) {
-  if (a.kind != b.kind || a.text != b.text || a.children.size() != b.children.size()) return path;
-  for (std::size_t i = 0; i < a.children.size(); ++i) {
-    const ConfigNode& child = a.children[i];
-    if (child.key.ends_with("dropout")) continue;
-    const bool is_map = a.kind == ConfigNode::Kind::map;
-    std::string name = is_map ? path + "." + child.key : fmt::format("{}[{}]", path, i);
-    const ConfigNode* other = is_map ? b.find(child.key) : &b.children[i];
-    if (other == nullptr) return name;
-    if (std::string key = different_key(child, *other, name); !key.empty()) return key;
-  }
-  return "";
-}
-
-ConfigNode model_settings(const Checkpoint& checkpoint) {
-  const ConfigNode root =
-      parse_config(checkpoint.text(kSettingsFile), (checkpoint.path() / kSettingsFile).string());
-  const ConfigNode* model = root.find("model");
-  return model == nullptr ? ConfigNode{} : *model;
 }
 
 [[noreturn]] void refuse(const Checkpoint& a, const Checkpoint& b, const std::string& what) {
@@ -65,8 +43,7 @@ void check_alike(const Checkpoint& a, const Checkpoint& b) {
   for (const auto& [file, record] : b.files())
     if (is_compared(file) && !a.has(file))
       refuse(a, b, fmt::format("only the second has {}", file));
-  if (const std::string key = different_key(model_settings(a), model_settings(b), "model");
-      !key.empty())
+  if (const std::string key = different_model_setting(settings_of(a), settings_of(b)); !key.empty())
     refuse(a, b, fmt::format("the setting {} differs", key));
 }
 
@@ -130,13 +107,16 @@ std::vector<std::byte> mean_of(const std::deque<SafetensorsFile>& files,
 }  // namespace
 
 std::vector<fs::path> last_checkpoints(const fs::path& run, std::int64_t count) {
+  if (!fs::is_directory(checkpoints_folder(run)))
+    throw UserError(
+        fmt::format("there is no run {} (a folder with a folder 'checkpoints')", run.string()));
   std::vector<StepCheckpoint> all = list_checkpoints(run);
   const auto there = static_cast<std::int64_t>(all.size());
   if (there < count)
     throw UserError(
-        fmt::format("the run {} has {} checkpoints; {} can't be averaged. Ask for "
+        fmt::format("the run {} has {}; {} can't be averaged. Ask for "
                     "fewer, or train on and keep more (trainer.checkpoints.keep_last).",
-                    run.string(), there, count));
+                    run.string(), counted(there, "checkpoint"), count));
   std::vector<fs::path> paths;
   for (std::int64_t i = there - count; i < there; ++i)
     paths.push_back(all[static_cast<std::size_t>(i)].path);
@@ -149,6 +129,9 @@ void average_checkpoints(std::span<const fs::path> checkpoints, const fs::path& 
   if (fs::exists(fs::symlink_status(output, error)))
     throw UserError(
         fmt::format("{} is there already; remove it or give another folder", output.string()));
+  if (fs::weakly_canonical(output).parent_path().filename() == "checkpoints")
+    throw UserError(fmt::format("{} would lie among a run's own checkpoints; give another folder",
+                                output.string()));
   std::vector<Checkpoint> opened;
   for (const fs::path& path : checkpoints) opened.emplace_back(path);
   std::deque<SafetensorsFile> files;  // they can't be moved about

@@ -64,7 +64,7 @@ struct OptimizerConfig {
     v.setting("beta1", beta1, "decay of the gradient's average", v.at_least(0), v.below(1));
     v.setting("beta2", beta2, "decay of the squared gradient's average", v.at_least(0), v.below(1));
     v.setting("epsilon", epsilon, "added to the root of the squared gradient's average",
-              v.above(0));
+              v.at_least(1e-30));
     v.setting("weight_decay", weight_decay, "decoupled (AdamW), of matrices; 0: plain Adam",
               v.at_least(0));
     v.setting("clip_norm", clip_norm, "largest global gradient norm let through", v.above(0));
@@ -91,6 +91,8 @@ struct ValidationConfig {
               v.empty_is("all"));
     v.setting("patience", patience, "stop after so many validations without a new best",
               v.at_least(1));
+    v.check(!patience || on(), "patience",
+            "there is no validation: set every_updates or every_minutes, or leave it out");
     v.check(metric != ValidationMetric::bleu || bleu_sentences != 0, "metric",
             "without decoding (bleu_sentences: 0) it must be nll");
   }
@@ -142,15 +144,16 @@ struct TrainerConfig {
               v.at_least(1));
     v.setting("max_tokens", max_tokens,
               "target tokens of a micro-batch on one rank; auto: what memory allows",
-              v.at_least(64), v.empty_is("auto"), v.may_change());
+              v.closed(64, 1 << 18), v.empty_is("auto"), v.may_change());
     v.setting("memory_gigabytes", memory_gigabytes,
-              "what one rank may use; auto: its share of what is free", v.above(0),
+              "what one rank may use; auto: its share of what is free", v.above(0), v.at_most(1e6),
               v.empty_is("auto"), v.may_change());
     v.setting("recompute", recompute, "what backward rebuilds instead of keeping", v.may_change());
     v.setting("max_updates", max_updates, "stop after so many updates", v.at_least(0),
               v.may_change());
     v.setting("max_epochs", max_epochs, "stop after so many epochs", v.at_least(1), v.may_change());
-    v.setting("max_minutes", max_minutes, "stop after so many minutes of training", v.at_least(0),
+    v.setting("max_minutes", max_minutes,
+              "stop after so many minutes of training; validation does not count", v.at_least(0),
               v.may_change());
     v.setting("label_smoothing", label_smoothing, "probability given to all pieces alike",
               v.at_least(0), v.below(1));

@@ -57,6 +57,20 @@ std::string gigabytes(std::int64_t bytes) {
   return fmt::format("{:.3g}", static_cast<double>(bytes) / 1e9);
 }
 
+/// What to change so that a plan fits: what takes most is named first.
+std::string advice(const MemoryPlan& plan, const TrainerConfig& config) {
+  const std::int64_t weights = plan.parameters + plan.optimizer;
+  const std::int64_t batch = plan.activations + plan.scratch;
+  std::string text =
+      "Lower trainer.max_tokens or data.max_length, set trainer.recompute: layer, or start fewer "
+      "ranks on this host";
+  if (weights > std::max(batch, plan.validation)) text = "Make the model smaller";
+  if (plan.validation > std::max(batch, weights))
+    text = "Lower translate.batch_tokens, translate.beam or data.max_length";
+  if (config.memory_gigabytes) text += "; trainer.memory_gigabytes is the limit that was set";
+  return text;
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(const PlannedWork& work, const TrainerConfig& config, int threads,
@@ -103,12 +117,10 @@ MemoryPlan choose_plan(const PlannedWork& work, const TrainerConfig& config, int
   if (plan.total() > budget) {
     throw UserError(fmt::format(
         "a micro-batch of {} target tokens takes {} GB on each rank (parameters {}, optimiser {}, "
-        "activations {}, scratch {}, validation {}), but {} GB may be used. Lower "
-        "trainer.max_tokens or data.max_length, set trainer.recompute: layer, or start fewer "
-        "ranks on this host",
+        "activations {}, scratch {}, validation {}), but {} GB may be used. {}",
         tokens, gigabytes(plan.total()), gigabytes(plan.parameters), gigabytes(plan.optimizer),
         gigabytes(plan.activations), gigabytes(plan.scratch), gigabytes(plan.validation),
-        gigabytes(budget)));
+        gigabytes(budget), advice(plan, config)));
   }
   return plan;
 }

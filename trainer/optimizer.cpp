@@ -31,6 +31,11 @@ void Optimizer::start_average(Context& ctx) {
   if (average_.present()) convert(ctx, parameters_.flat_master(), average_);
 }
 
+bool Optimizer::weights_are_finite(Context& ctx) {
+  gradient_norm(ctx, parameters_.flat_master(), runs_, 0, control_);
+  return control_.data<double>()[static_cast<int>(StepControl::finite)] != 0;
+}
+
 StepOutcome Optimizer::step(Context& ctx, double rate) {
   ++count_;
   const Tensor master = parameters_.flat_master(), weights = parameters_.flat_weights();

@@ -28,6 +28,9 @@ class Optimizer {
   /// One update from the summed gradient. Skips when the norm is not finite; counts all the same.
   StepOutcome step(Context& ctx, double rate);
 
+  /// Whether the master weights are numbers still: a rate that is far too high makes them infinite.
+  bool weights_are_finite(Context& ctx);
+
   /// Updates so far: bias correction goes on from here after a resume.
   std::int64_t count() const { return count_; }
   void set_count(std::int64_t count) { count_ = count; }

@@ -40,6 +40,7 @@ void RunObserver::started(const TrainingState& state, const MemoryPlan& plan) {
       counted(setup_.ranks, "rank"), counted(setup_.threads, "thread"), gigabytes(plan.total()),
       gigabytes(plan.parameters), gigabytes(plan.optimizer), gigabytes(plan.activations),
       gigabytes(plan.scratch), gigabytes(plan.validation), plan.max_tokens);
+  first_update_ = state.update;
   metrics_ = std::make_unique<MetricsLog>(setup_.run, state.update);
   display_ = std::make_unique<ProgressDisplay>(setup_.style);
 }
@@ -105,6 +106,12 @@ void RunObserver::ended(TrainingEnd end, const TrainingState& state) {
       fmt::format("[trainer] {}: {} updates in {:.1f} minutes; {}", in_words(end), state.update,
                   state.seconds / 60, setup_.run.string());
   spdlog::info("{}", text);
+  if (end == TrainingEnd::finished && state.update == first_update_) {
+    spdlog::info(
+        "[trainer] there was nothing left to do; to train on, raise trainer.max_updates, "
+        "max_epochs "
+        "or max_minutes");
+  }
   if (end == TrainingEnd::interrupted) leave_note(text);
 }
 

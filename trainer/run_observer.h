@@ -36,6 +36,7 @@ class RunObserver final : public TrainingObserver {
   Progress progress(const TrainingState& state) const;
 
   Setup setup_;
+  std::int64_t first_update_ = 0;  ///< of this start
   std::unique_ptr<MetricsLog> metrics_;
   std::unique_ptr<ProgressDisplay> display_;
   ReportWindow window_;  ///< since the last report

@@ -206,6 +206,7 @@ void Trainer::count_skipped(const StepReport& report) {
     state_.skipped_in_a_row = 0;
     return;
   }
+  check_weights();
   ++state_.skipped_updates;
   ++state_.skipped_in_a_row;
   const std::string where = fmt::format("update {} (loss {:.4g}; {})", report.update, report.loss,
@@ -221,6 +222,18 @@ void Trainer::count_skipped(const StepReport& report) {
       state_.skipped_in_a_row, where));
 }
 
+/// A rate that is far too high breaks the weights themselves: no later update could mend them, and
+/// saved they would only push out checkpoints that are good.
+void Trainer::check_weights() {
+  if (optimizer_.weights_are_finite(ctx_)) return;
+  throw UserError(
+      fmt::format("the weights are no longer finite after update {}, so they are not saved. Lower "
+                  "trainer.schedule.peak_rate (or factor), or set trainer.optimizer.clip_norm, and "
+                  "start again: "
+                  "it goes on from the newest checkpoint, if there is one",
+                  state_.update));
+}
+
 bool Trainer::validation_due() const {
   const ValidationConfig& v = config_.validation;
   return (v.on() && finished()) || (v.every_updates && state_.update % *v.every_updates == 0) ||
@@ -228,6 +241,7 @@ bool Trainer::validation_due() const {
 }
 
 bool Trainer::checkpoint_due() const {
+  if (state_.skipped_in_a_row > 0) return false;  // nothing new, and perhaps nothing good
   const CheckpointConfig& c = config_.checkpoints;
   return (c.every_updates && state_.update % *c.every_updates == 0) ||
          (c.every_minutes && state_.seconds - saved_seconds_ >= 60 * *c.every_minutes) ||
@@ -241,6 +255,7 @@ std::string Trainer::validation_name() const {
 }
 
 void Trainer::validate() {
+  const double before = elapsed();
   const Parameters* weights = &parameters_;
   if (averaged_ != nullptr) {
     convert(ctx_, optimizer_.average(), averaged_->flat_master());
@@ -262,8 +277,8 @@ void Trainer::validate() {
   validation_unsaved_ = true;
   state_.validated_as = validation_name();
   state_.validation_missing = false;
-  state_.seconds = group_.sum(group_.rank() == 0 ? elapsed() : 0.0);
   state_.validation_seconds = state_.seconds;
+  seconds_before_ -= elapsed() - before;
   if (group_.rank() == 0) observer_.validated(result, state_, best);
 }
 

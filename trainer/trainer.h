@@ -103,6 +103,7 @@ class Trainer {
   StepReport step(const UpdateWork& work);
   void accumulate(const UpdateWork& work);
   void count_skipped(const StepReport& report);
+  void check_weights();
   double progress() const;
   bool validation_due() const;
   bool checkpoint_due() const;
@@ -132,7 +133,7 @@ class Trainer {
 
   TrainingState state_;
   bool stop_ = false;
-  double seconds_before_ = 0;  ///< of training, in former starts of this run
+  double seconds_before_ = 0;  ///< of training in former starts, less validation's in this one
   Clock::time_point began_;
   double saved_seconds_ = 0;
   std::int64_t saved_update_ = -1;

@@ -7,6 +7,7 @@
 #include "core/version.h"
 #include "model/ops/elementwise.h"
 #include "trainer/checkpoint.h"
+#include "trainer/model_settings.h"
 #include "trainer/parameter_files.h"
 #include "trainer/run_folder.h"
 #include "trainer/trainer.h"
@@ -40,6 +41,17 @@ void check_vocabulary(const Checkpoint& from, const std::string& name, const std
                   "model of that checkpoint (data.subwords.model or source_model and target_model)",
                   from.path().string(), name,
                   file == from.files().end() ? "is not there" : "differs from this run's"));
+}
+
+/// Weights of one shape mean different things with, say, another number of heads.
+void check_model(const Checkpoint& from, const std::string& settings) {
+  const std::string key =
+      different_model_setting(settings_of(from), parse_config(settings, "this run's settings"));
+  if (key.empty()) return;
+  throw UserError(
+      fmt::format("trainer.init_from: {} was trained with another {}. Set it as its settings.yaml "
+                  "has it: weights mean something else otherwise",
+                  from.path().string(), key));
 }
 
 /// Makes best.json name the checkpoint of the present update.
@@ -115,6 +127,7 @@ void Trainer::load_initial_weights() {
   for (const auto& [name, text] : files_.texts) {
     if (name.ends_with(".vocab")) check_vocabulary(checkpoint, name, text);
   }
+  check_model(checkpoint, files_.texts.at(std::string(kSettingsFile)));
   load_parameters(parameters_.table(), checkpoint.translation_weights(), parameters_.flat_master());
   spdlog::info("[trainer] starts with the weights of {}", from.string());
 }
@@ -135,6 +148,7 @@ void Trainer::send_from_rank_0() {
 void Trainer::save() {
   const bool best = is_best(state_);
   if (saved_update_ == state_.update && !validation_unsaved_) return;
+  check_weights();
   saved_update_ = state_.update;
   validation_unsaved_ = best_unsaved_ = false;
   saved_seconds_ = state_.seconds;

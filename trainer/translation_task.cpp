@@ -11,6 +11,9 @@ namespace octavo {
 TranslationTask::TranslationTask(const Setup& setup, Group& group)
     : data_config_(setup.data),
       config_(setup.trainer),
+      search_(setup.search),
+      bleu_(setup.bleu),
+      threads_(setup.threads),
       group_(group),
       data_(open_prepared(setup.data)),
       planned_({.model = setup.model,
@@ -20,25 +23,25 @@ TranslationTask::TranslationTask(const Setup& setup, Group& group)
                 .trainer = setup.trainer,
                 .search = setup.search,
                 .validates = data_.dev.has_value(),
-                .threads = setup.threads}) {
-  const WorkMemory memory = planned_.validation_memory();
-  if (memory.activations > 0) {
-    validation_ = std::make_unique<TranslationValidation>(
-        TranslationValidation::Setup{.model = planned_.model(),
-                                     .source = *data_.subwords.source,
-                                     .target = *data_.subwords.target,
-                                     .dev = *data_.dev,
-                                     .max_length = setup.data.max_length,
-                                     .trainer = setup.trainer,
-                                     .search = setup.search,
-                                     .bleu = setup.bleu,
-                                     .threads = setup.threads,
-                                     .memory = memory},
-        group);
-  }
+                .threads = setup.threads}) {}
+
+TranslationValidation::Setup TranslationTask::validation_setup() const {
+  return {.model = planned_.model(),
+          .source = *data_.subwords.source,
+          .target = *data_.subwords.target,
+          .dev = *data_.dev,
+          .max_length = data_config_.max_length,
+          .trainer = config_,
+          .search = search_,
+          .bleu = bleu_,
+          .threads = threads_,
+          .memory = planned_.validation_memory()};
 }
 
 void TranslationTask::start(const Start& start) {
+  if (validates()) {
+    validation_ = std::make_unique<TranslationValidation>(validation_setup(), group_);
+  }
   const UpdateSettings settings{.seed = static_cast<std::uint64_t>(config_.seed),
                                 .tokens_per_update = config_.tokens_per_update,
                                 .rank = group_.rank(),
@@ -92,7 +95,7 @@ ValidationResult TranslationTask::validate(const Parameters& parameters) {
 }
 
 std::string TranslationTask::validation_name() const {
-  return validation_ == nullptr ? "" : validation_->name();
+  return validates() ? TranslationValidation::name(validation_setup()) : "";
 }
 
 }  // namespace octavo

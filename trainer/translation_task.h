@@ -44,8 +44,14 @@ class TranslationTask final : public Task {
   std::string validation_name() const override;
 
  private:
+  bool validates() const { return planned_.validation_memory().activations > 0; }
+  TranslationValidation::Setup validation_setup() const;
+
   DataConfig data_config_;
   TrainerConfig config_;
+  SearchConfig search_;
+  BleuSettings bleu_;
+  int threads_;
   Group& group_;
   PreparedData data_;
   PlannedTranslation planned_;
@@ -54,7 +60,8 @@ class TranslationTask final : public Task {
   UpdateWork work_;
   double waited_ = 0;  ///< seconds, by the prefetcher's account
   const UpdateBatches* batches_ = nullptr;
-  std::unique_ptr<TranslationValidation> validation_;  ///< null without data.dev
+  std::unique_ptr<TranslationValidation>
+      validation_;  ///< null without data.dev, and before start()
 };
 
 }  // namespace octavo

@@ -40,18 +40,6 @@ BatchTranslator make_translator(const Transformer& model, const SearchConfig& se
   return {model, settings};
 }
 
-std::string name_of(const TranslationValidation::Setup& setup) {
-  const SearchRules rules = search_rules(setup.search);
-  const auto& sentences = setup.trainer.validation.bleu_sentences;
-  const auto& longest = setup.search.max_length;
-  const std::string lengths = fmt::format("{} to {} tokens", rules.shortest,
-                                          longest ? fmt::format("{}", *longest) : "the preset's");
-  return fmt::format("data.dev {}; first lines decoded: {}; {}, beam {}, length penalty {}, {}; {}",
-                     setup.dev.content_hash(), sentences ? fmt::format("{}", *sentences) : "all",
-                     enum_name(setup.search.preset), rules.beam, rules.alpha, lengths,
-                     bleu_signature(setup.bleu));
-}
-
 WorkMemory loss_memory(const TranslationValidation::PlanSetup& setup) {
   const BatchLimits limits = loss_limits(setup.max_length);
   Context ctx(Device::plan, setup.threads, 0);
@@ -72,6 +60,18 @@ WorkMemory loss_memory(const TranslationValidation::PlanSetup& setup) {
 
 }  // namespace
 
+std::string TranslationValidation::name(const Setup& setup) {
+  const SearchRules rules = search_rules(setup.search);
+  const auto& sentences = setup.trainer.validation.bleu_sentences;
+  const auto& longest = setup.search.max_length;
+  const std::string lengths = fmt::format("{} to {} tokens", rules.shortest,
+                                          longest ? fmt::format("{}", *longest) : "the preset's");
+  return fmt::format("data.dev {}; first lines decoded: {}; {}, beam {}, length penalty {}, {}; {}",
+                     setup.dev.content_hash(), sentences ? fmt::format("{}", *sentences) : "all",
+                     enum_name(setup.search.preset), rules.beam, rules.alpha, lengths,
+                     bleu_signature(setup.bleu));
+}
+
 WorkMemory TranslationValidation::plan(const PlanSetup& setup) {
   const WorkMemory loss = loss_memory(setup);
   if (setup.trainer.validation.bleu_sentences == 0) return loss;
@@ -82,7 +82,6 @@ WorkMemory TranslationValidation::plan(const PlanSetup& setup) {
 
 TranslationValidation::TranslationValidation(const Setup& setup, Group& group)
     : model_(setup.model),
-      name_(name_of(setup)),
       source_(setup.source),
       target_(setup.target),
       dev_(setup.dev),

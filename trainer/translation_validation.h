@@ -45,21 +45,20 @@ class TranslationValidation {
     int threads;
   };
   static WorkMemory plan(const PlanSetup& setup);
+  /// The text, how it is searched and scored.
+  static std::string name(const Setup& setup);
 
   /// Takes its memory, apart from the trainer's. `group` must outlive this.
   TranslationValidation(const Setup& setup, Group& group);
 
   /// All ranks call it together.
   ValidationResult run(const Parameters& parameters);
-  /// The text, how it is searched and scored.
-  std::string name() const { return name_; }
 
  private:
   void add_loss(const Pass& pass, ValidationResult& result) const;
   void add_bleu(const Pass& pass, ValidationResult& result) const;
 
   const Transformer& model_;
-  std::string name_;
   const Subwords& source_;
   const Subwords& target_;
   const Corpus& dev_;

@@ -45,7 +45,7 @@ struct SearchConfig {
               v.closed(1, 65536), v.empty_is("preset"));
     v.setting("batch_tokens", batch_tokens,
               "a batch holds at most this many sentences x tokens of output; bounds memory",
-              v.closed(1, 1 << 24));
+              v.closed(1, 1 << 18));
   }
 };
 

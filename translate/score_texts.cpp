@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <system_error>
@@ -104,10 +105,16 @@ ScoreCounts score_texts(const std::string& source_path, const std::string& targe
     }
     out.clear();
     for (const double score : scoring.score(window)) {
+      if (!std::isfinite(score)) {
+        throw UserError(
+            fmt::format("pair {} gets no probability but {}: the model's weights are "
+                        "damaged or never became numbers. Take another checkpoint",
+                        counts.pairs + 1, score));
+      }
+      ++counts.pairs;
       counts.log_probability += score;
       fmt::format_to(std::back_inserter(out), "{:.6f}\n", score);
     }
-    counts.pairs += static_cast<std::int64_t>(window.size());
     if (!out.empty()) write(out);
   }
   return counts;

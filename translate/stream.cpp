@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -29,14 +30,16 @@ bool read_window(LineReader& input, const StreamSettings& settings,
 
 }  // namespace
 
-void translate_stream(LineReader& input, Translator& translator, const StreamSettings& settings,
-                      const std::function<void(std::string_view)>& write) {
+double translate_stream(LineReader& input, Translator& translator, const StreamSettings& settings,
+                        const std::function<void(std::string_view)>& write) {
   std::vector<std::string> lines;
   std::string out;
+  std::chrono::duration<double> busy{};
   for (bool more = true; more;) {
     const std::int64_t first = input.line_number();
     more = read_window(input, settings, lines);
     if (lines.empty()) continue;
+    const auto start = std::chrono::steady_clock::now();
     const auto translations = translator.translate(lines, first + 1);
     out.clear();
     for (std::size_t i = 0; i < translations.size(); ++i) {
@@ -51,7 +54,9 @@ void translate_stream(LineReader& input, Translator& translator, const StreamSet
       }
     }
     write(out);
+    busy += std::chrono::steady_clock::now() - start;
   }
+  return busy.count();
 }
 
 }  // namespace octavo

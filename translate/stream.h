@@ -21,7 +21,8 @@ struct StreamSettings {
 /// A window ends early when no more input is there, so that a line typed at a terminal or sent by
 /// another program is answered at once.
 /// @param write  is given whole lines, and must pass them on at once.
-void translate_stream(LineReader& input, Translator& translator, const StreamSettings& settings,
-                      const std::function<void(std::string_view)>& write);
+/// @returns seconds spent on it, those waited for input not counted.
+double translate_stream(LineReader& input, Translator& translator, const StreamSettings& settings,
+                        const std::function<void(std::string_view)>& write);
 
 }  // namespace octavo

@@ -79,6 +79,8 @@ TEST(ConfigTree, TellsTheLineOfBadYaml) {
   EXPECT_THAT(refusal("a: 1\n b: 2\n"), StartsWith("x.yaml:2: not valid YAML: "));
   EXPECT_THAT(refusal("a: *nowhere\n"), StartsWith("x.yaml:1: not valid YAML: "));
   EXPECT_EQ("x.yaml:2: not valid UTF-8; save the file as UTF-8", refusal("a: 1\nb: \xff\n"));
+  for (const char* text : {"a: \"b", "a: \"b\n", "a: 'b\nc: 1\n\n", "a: [\"b]\n"})
+    EXPECT_THAT(refusal(text), HasSubstr("a quotation mark before it is never closed")) << text;
 }
 
 TEST(ConfigTree, SetsValues) {
@@ -94,6 +96,10 @@ TEST(ConfigTree, SetsValues) {
   set_value(root, "g=");
   EXPECT_EQ(ConfigNode::Kind::null, root.find("g")->kind);
   EXPECT_EQ("--set g=", root.find("g")->origin);
+  ConfigNode lists = parse_config("t: [{w: 1}, {w: 2}]\n", "x.yaml");
+  set_value(lists, "t[1].w=3");
+  EXPECT_EQ("1", lists.find("t")->children[0].find("w")->text);
+  EXPECT_EQ("3", lists.find("t")->children[1].find("w")->text);
   ConfigNode empty = parse_config("", "x.yaml");
   set_value(empty, "a=1");
   EXPECT_EQ("1", empty.find("a")->text);
@@ -106,6 +112,16 @@ TEST(ConfigTree, RefusesBadAssignments) {
   };
   EXPECT_EQ("--set a.b: write NAME=VALUE, e.g. --set trainer.max_updates=1000", refused("a.b"));
   EXPECT_THAT(refused("=1"), HasSubstr("write NAME=VALUE"));
+  EXPECT_EQ("--set a=\xEF\xBF\xBD: not valid UTF-8", refused("a=\xff"));
+  EXPECT_THAT(refused("a=\"x\\0y\""), HasSubstr("a NUL (\\0) can stand in no setting"));
+  EXPECT_THAT(refused("a=\"x"), HasSubstr("never closed"));
+  for (const char* element :
+       {"l[2].b=1", "l[-1].b=1", "l[0.b=1", "l[].b=1", "a[0].b=1", "x[0]=1"}) {
+    ConfigNode root = parse_config("a: {b: 1}\nl: [{b: 1}, {b: 2}]\n", "x.yaml");
+    EXPECT_THAT(message_of<UserError>([&] { set_value(root, element); }),
+                HasSubstr("has no list element "))
+        << element;
+  }
   EXPECT_EQ("--set a={b: 2}: a section can't be set as a whole; set its settings one by one",
             refused("a={b: 2}"));
   EXPECT_EQ("--set a.b.c=1: a.b is not a section (x.yaml:2)", refused("a.b.c=1"));

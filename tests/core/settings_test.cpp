@@ -265,7 +265,8 @@ TEST(Settings, RefuseWrongStructure) {
 TEST(Settings, MustBeGivenWhereRequired) {
   EXPECT_EQ("x.yaml:2: train[0].source is not set and has no default: text of one side",
             refusal("train:\n  - target: b\n"));
-  EXPECT_EQ("x.yaml:1: train[0].source is ''; it must be a text", refusal("train: [{source: ''}]"));
+  EXPECT_EQ("x.yaml:1: train[0].source is empty; give it a value",
+            refusal("train: [{source: ''}]"));
   // The misspelt name is the better message.
   EXPECT_THAT(refusal("train: [{sourse: a}]"), HasSubstr("did you mean 'source'?"));
 }

@@ -14,6 +14,7 @@ TEST(Suggest, FindsTheNearestName) {
   EXPECT_EQ("translate", nearest("tarnslate", kNames));  // a swap counts once
   EXPECT_EQ("train", nearest("trian", kNames));
   EXPECT_EQ("score", nearest("scroe", kNames));
+  EXPECT_EQ("average", nearest("AVERAGE", kNames));
   EXPECT_EQ("train", nearest("train", kNames));
   EXPECT_EQ(std::nullopt, nearest("evaluate", kNames));
   EXPECT_EQ(std::nullopt, nearest("", kNames));

@@ -52,6 +52,7 @@ TEST_F(Repeat, AFinishedRunStartedAgainDoesNothing) {
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_EQ(again.err.find("[trainer] saved"), std::string::npos) << again.err;
   EXPECT_EQ(again.err.find("[validation]"), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("raise trainer.max_updates"), std::string::npos) << again.err;
 }
 
 TEST_F(Repeat, OtherSettingsAreRefusedByName) {

@@ -100,10 +100,32 @@ TEST_F(Training, StartsFromOtherWeightsWithANewCorpus) {
   EXPECT_THAT(refused.err, HasSubstr("trainer.init_from: "));
   EXPECT_THAT(refused.err,
               HasSubstr("was made with another vocabulary: its subwords.vocab differs"));
+  // Weights of the same shapes, that would be cut into heads differently.
+  const ProgramResult heads =
+      folder_->train("heads", settings + Settings{"model.heads=1"}, 1, fine);
+  EXPECT_EQ(heads.exit_code, 2) << heads.err;
+  EXPECT_THAT(heads.err, HasSubstr("was trained with another model.head"));
   // And the same run on other text is no resumption.
   const ProgramResult changed = folder_->train("base", {"trainer.max_updates=61"}, 1, fine);
   EXPECT_EQ(changed.exit_code, 2);
   EXPECT_THAT(changed.err, HasSubstr("data"));
+}
+
+// A schedule by time must not jump over updates while validation runs.
+TEST_F(Training, ValidationIsNoTimeOfTraining) {
+  const Settings settings{"trainer.max_updates=2", "trainer.report_every=1",
+                          "trainer.validation.every_updates=1",
+                          "trainer.validation.bleu_sentences=4"};
+  const ProgramResult result = folder_->train("timed", settings);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::map<std::string, std::vector<double>> seconds;
+  std::istringstream lines(read_file(run_folder("timed") / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    const auto record = nlohmann::json::parse(line);
+    seconds[record.at("kind")].push_back(record.at("seconds"));
+  }
+  ASSERT_EQ(seconds["validation"].size(), 2U);
+  EXPECT_EQ(seconds["validation"], seconds["train"]);
 }
 
 // Weights that a rate of 1e-30 moves nowhere: only the first validation is a gain.
@@ -197,25 +219,39 @@ TEST_F(Training, GradientsThatAreNotFiniteAreSkippedAndAtLastStopTheRun) {
       "trainer.validation.bleu_sentences=4"};
   for (const int ranks : {1, 2}) {
     const std::string run = "astray" + std::to_string(ranks);
-    const ProgramResult astray = folder_->train_ranks(run, settings, ranks);
-    EXPECT_EQ(astray.exit_code, 2) << astray.err;
-    EXPECT_EQ(3, occurrences(astray.err, "is not finite: skipped on all ranks")) << astray.err;
-    EXPECT_EQ(1, occurrences(astray.err, "error: ")) << astray.err;
-    EXPECT_THAT(astray.err, HasSubstr("3 updates in a row had a gradient that is not finite, the "
-                                      "last was update 4 ("));
-    EXPECT_THAT(astray.err, HasSubstr(folder_->path("train.source") + " line "));
+    const ProgramResult skips =
+        folder_->train_ranks(run, settings + Settings{"trainer.max_updates=3"}, ranks);
+    EXPECT_EQ(skips.exit_code, 0) << skips.err;
+    EXPECT_EQ(2, occurrences(skips.err, "is not finite: skipped on all ranks")) << skips.err;
+    // Nothing is saved in between: it would be no better than what is there, or worse.
+    EXPECT_FALSE(fs::exists(checkpoint_folder(run_folder(run), 2)));
     // Skipped means that nothing moves, on the rank that saves as on those that don't.
     EXPECT_TRUE(file_of(run, 1, "weights.safetensors") == file_of(run, 3, "weights.safetensors"));
     EXPECT_TRUE(file_of(run, 1, "optimizer.safetensors") ==
                 file_of(run, 3, "optimizer.safetensors"));
+
+    const ProgramResult astray = folder_->train_ranks(run, settings, ranks);
+    EXPECT_EQ(astray.exit_code, 2) << astray.err;
+    EXPECT_EQ(1, occurrences(astray.err, "error: ")) << astray.err;
+    EXPECT_THAT(astray.err, HasSubstr("3 updates in a row had a gradient that is not finite, the "
+                                      "last was update 4 ("));
+    EXPECT_THAT(astray.err, HasSubstr(folder_->path("train.source") + " line "));
   }
-  const ProgramResult resumed = folder_->train_ranks("astray2", settings, 2);
-  EXPECT_EQ(resumed.exit_code, 2);
-  EXPECT_THAT(resumed.err, HasSubstr("3 updates in a row"));
   const ProgramResult translated = ExperimentFolder::octavo(
       {"translate", checkpoint_folder(run_folder("astray2"), 3).string()}, "ba du\n");
   EXPECT_EQ(translated.exit_code, 2);
   EXPECT_THAT(translated.err, HasSubstr("the model's output is not a number"));
+}
+
+// Beyond what float32 holds: the weights themselves are lost, and with them whatever follows.
+TEST_F(Training, WeightsThatAreNotFiniteAreNeverSaved) {
+  const Settings settings{"trainer.schedule.peak_rate=1e300", "trainer.schedule.warmup_updates=0",
+                          "trainer.checkpoints.every_updates=1", "trainer.max_updates=3"};
+  const ProgramResult lost = folder_->train_ranks("lost", settings, 2);
+  EXPECT_EQ(lost.exit_code, 2) << lost.err;
+  EXPECT_EQ(1, occurrences(lost.err, "error: ")) << lost.err;
+  EXPECT_THAT(lost.err, HasSubstr("the weights are no longer finite after update 1"));
+  EXPECT_TRUE(list_checkpoints(run_folder("lost")).empty());
 }
 
 TEST_F(Training, AutomaticBatchesAreWhatMemoryAllows) {

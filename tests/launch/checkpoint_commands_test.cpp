@@ -6,6 +6,7 @@
 
 #include "core/file.h"
 #include "data/corpus.h"
+#include "data/manifest.h"
 #include "tests/testkit/program.h"
 #include "tests/testkit/temp_folder.h"
 #include "trainer/checkpoint.h"
@@ -68,12 +69,15 @@ TEST(AverageCommand, RefusesWhatMakesNoSense) {
   EXPECT_THAT(refusal({"average", "--output", output}), HasSubstr("RUN|CHECKPOINT... is missing"));
   EXPECT_THAT(refusal({"average", run.path()}), HasSubstr("output is missing"));
   EXPECT_THAT(refusal({"average", run.path(), "--last", "2", "--output", output}),
-              HasSubstr("has 1 checkpoints"));
+              HasSubstr("has 1 checkpoint;"));
   EXPECT_THAT(refusal({"average", run.path(), "--last", "0", "--output", output}),
               HasSubstr("at least 1"));
   EXPECT_THAT(refusal({"average", "a", "b", "--last", "1", "--output", output}),
               HasSubstr("give one run"));
-  EXPECT_THAT(refusal({"average", run.path(), "--output", output}), HasSubstr("is no checkpoint"));
+  EXPECT_THAT(refusal({"average", run.path(), "--output", output}), HasSubstr("with --last N"));
+  EXPECT_THAT(refusal({"average", checkpoint_folder(run.path(), 1), "--output",
+                       run / "checkpoints" / "mean"}),
+              HasSubstr("among a run's own checkpoints"));
 }
 
 TEST(InspectCommand, ShowsACheckpoint) {
@@ -113,6 +117,23 @@ TEST(InspectCommand, ShowsACorpus) {
   EXPECT_EQ(0, result.exit_code) << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr("2 rows"), HasSubstr("3 ids of 16 bits"),
                                 HasSubstr("1.50 a row"), HasSubstr("made: by a test")));
+}
+
+TEST(InspectCommand, ShowsAPreparedFolder) {
+  const TempFolder folder;
+  write_manifest(
+      folder.path(),
+      {{"train.0",
+        {.settings = {{"data.max_length", "256"}},
+         .inputs = {},
+         .outputs = {{"train.0.corpus", "0123456789abcdef"}},
+         .counts = {
+             .lines = 7, .kept = 6, .source_tokens = 1, .target_tokens = 1, .dropped = {}}}}});
+  const ProgramResult result = octavo({"inspect", folder.path()});
+  EXPECT_EQ(0, result.exit_code) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("train.0: 7 pairs, 6 kept"), HasSubstr("data.max_length = 256"),
+                    HasSubstr("0123456789abcdef  train.0.corpus")));
 }
 
 TEST(InspectCommand, ShowsSettingsWithTheirDefaults) {

@@ -101,7 +101,7 @@ TEST_F(ModelCommand, TranslatesLineByLine) {
   EXPECT_THAT(result.err, HasSubstr("preset transformer, beam 2, length penalty 0.6"));
   EXPECT_THAT(result.err, HasSubstr("line 4: ill-formed UTF-8 at byte 2"));
   EXPECT_THAT(result.err, HasSubstr("7 lines in"));
-  EXPECT_THAT(result.err, HasSubstr("1 lines were too long and split"));
+  EXPECT_THAT(result.err, HasSubstr("1 line had too many tokens: split"));
 }
 
 TEST_F(ModelCommand, TranslatesNothing) {

@@ -188,7 +188,7 @@ TEST(Averaging, FindsTheLastCheckpointsOfARun) {
   EXPECT_THAT(message_of<UserError>([&] { last_checkpoints(run.path(), 4); }),
               HasSubstr("has 3 checkpoints; 4 can't be averaged"));
   EXPECT_THAT(message_of<UserError>([&] { last_checkpoints(run / "none", 1); }),
-              HasSubstr("has 0 checkpoints"));
+              HasSubstr("there is no run "));
 }
 
 }  // namespace

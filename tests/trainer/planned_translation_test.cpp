@@ -139,8 +139,14 @@ TEST(MemoryPlan, AutoTakesTheLargestMicroBatchThatFits) {
   EXPECT_LE(tight.total(), roomy.total() * 6 / 10);
   const std::string refused =
       testkit::message_of<UserError>([&] { choose_plan(work, trainer, 1, tight.parameters); });
-  EXPECT_NE(refused.find("parameters"), std::string::npos) << refused;
-  EXPECT_NE(refused.find("trainer.recompute"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("Make the model smaller"), std::string::npos) << refused;
+  EXPECT_EQ(refused.find("memory_gigabytes"), std::string::npos) << refused;
+  trainer.max_tokens = 8192;
+  trainer.memory_gigabytes = 0.001;
+  const std::string large =
+      testkit::message_of<UserError>([&] { choose_plan(work, trainer, 1, 1000000); });
+  EXPECT_NE(large.find("trainer.recompute"), std::string::npos) << large;
+  EXPECT_NE(large.find("memory_gigabytes"), std::string::npos) << large;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <fstream>
 #include <thread>
 
@@ -59,6 +60,23 @@ TEST(ScoreTexts, WritesANumberForEachPair) {
   const std::string target = folder.write("t", "ab\nabcd\n\nz\n");
   EXPECT_EQ(scores_of(source, target), "-3.020000\n-0.040000\n-4.000000\n-4.010000\n");
   EXPECT_EQ(scores_of(folder.write("e", ""), folder.write("f", "")), "");
+}
+
+TEST(ScoreTexts, RefusesWhatIsNoProbability) {
+  const TempFolder folder;
+  const std::string text = folder.write("s", "a\nb\n");
+  const auto score = [](std::span<const IdPair> pairs) {
+    std::vector<double> scores(pairs.size(), -1.0);
+    scores.back() = std::nan("");
+    return scores;
+  };
+  EXPECT_THAT(message_of<UserError>([&] {
+                score_texts(
+                    text, text,
+                    {.source = subwords(), .target = subwords(), .max_length = 9, .score = score},
+                    [](std::string_view) {});
+              }),
+              HasSubstr("pair 2 gets no probability but nan"));
 }
 
 TEST(ScoreTexts, GoesOnOverWindows) {

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "core/config_tree.h"
+#include "trainer/checkpoint.h"
+
+namespace octavo {
+
+/// The settings that a checkpoint was made with. @throws UserError  it has none, or they are
+/// damaged.
+ConfigNode settings_of(const Checkpoint& checkpoint);
+
+/// The first setting of the model at which two experiments differ, "model.heads"; empty if none
+/// does. Dropout is left out: weights mean the same with any.
+std::string different_model_setting(const ConfigNode& a, const ConfigNode& b);
+
+}  // namespace octavo
