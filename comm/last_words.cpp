@@ -56,6 +56,14 @@ void say_line_at_once(const char* line) {
   }
 }
 
+void tell_ready() {
+  const char* path = std::getenv("OCTAVO_LAST_WORDS");
+  if (path == nullptr) return;
+  const int file =
+      open((std::string(path) + ".ready").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (file >= 0) close(file);
+}
+
 void tell_exit_code(int exit_code) {
   char record[] = "exit 000\n";
   for (int i = 7, rest = exit_code; i >= 5; --i, rest /= 10)

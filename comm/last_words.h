@@ -21,6 +21,10 @@ void say_line_at_once(const char* line);
 /// mpirun shows nothing of what ranks write.
 void leave_note(const std::string& text);
 
+/// Tells the launcher that from now on the ranks can be asked to stop: the file's name and ".ready"
+/// is a file then.
+void tell_ready();
+
 /// Tells the launcher the exit code of the run, 0..255. Signal handlers may call it.
 void tell_exit_code(int exit_code);
 

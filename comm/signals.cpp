@@ -32,6 +32,8 @@ std::int64_t now_ms() {
 }
 
 [[noreturn]] void end_at_once(int number) {
+  // mpirun ends the job: what for, another knows.
+  if (number == SIGCONT) _exit(128 + SIGTERM);
   // SIGUSR1 is how launch/train.sh hands on Ctrl-C.
   const int exit_code = 128 + (number == SIGUSR1 ? SIGINT : number);
   tell_exit_code(exit_code);
@@ -68,8 +70,10 @@ StopSignals::~StopSignals() {
   installed = false;
 }
 
-void StopSignals::arm() {
+void StopSignals::arm(Group& group) {
   armed = true;
+  group.barrier();
+  if (group.rank() == 0) tell_ready();
 }
 
 bool StopSignals::requested() const {

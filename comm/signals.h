@@ -25,8 +25,8 @@ class StopSignals {
   /// Puts the former handlers back.
   ~StopSignals();
 
-  /// From now on a signal asks politely. Call it once the group has met.
-  void arm();
+  /// From now on a signal asks politely, on all ranks: they call it together. The launcher is told.
+  void arm(Group& group);
   /// Whether this process was asked to stop.
   bool requested() const;
 

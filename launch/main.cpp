@@ -10,6 +10,7 @@
 #include "core/map_failure.h"
 #include "launch/command.h"
 #include "launch/commands.h"
+#include "launch/wait_policy.h"
 
 /// A standard descriptor that the caller has closed would be given to a file of ours, and messages
 /// would be written into it. What takes its place here refuses to be read or written.
@@ -22,6 +23,7 @@ static void keep_standard_descriptors() {
 
 int main(int argc, char** argv) {
   using namespace octavo;
+  sleep_at_barriers(argv);
   keep_standard_descriptors();
   set_up_log(0);
   set_map_failure_speaker(say_line_at_once);

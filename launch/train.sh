@@ -20,6 +20,10 @@ fail() { echo "error: launch/train.sh: $*" >&2; exit 2; }
 count() {  # OPTION VALUE
   [[ $2 =~ ^[1-9][0-9]{0,3}$ ]] || fail "$1 is '$2'; it must be a number from 1 to 9999"
 }
+several_hosts() {
+  [[ -n ${OMPI_MCA_orte_default_hostfile:-} ]] ||
+    [[ ${SLURM_JOB_NUM_NODES:-1} =~ ^[0-9]+$ && ${SLURM_JOB_NUM_NODES:-1} -gt 1 ]]
+}
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 config='' ranks=1 threads='' progress='' options=()
@@ -67,11 +71,10 @@ usable_cores() {
 }
 cores=$(usable_cores)
 : "${threads:=$((cores / ranks > 0 ? cores / ranks : 1))}"
-export OMP_NUM_THREADS=$threads
-# Threads at a barrier look a few microseconds and then sleep. libgomp's own choice, a millisecond, is
-# 2 to 7 % faster on an idle machine and 5 to 20 times slower where anything else needs the cores:
-# it keeps the thread that all wait for from running. Binding to cores brought nothing.
-[[ -n ${OMP_WAIT_POLICY:-} ]] || export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-1000}
+export OMP_NUM_THREADS=$threads  # Binding them to cores brought nothing.
+most=$((16 * $(nproc) > 64 ? 16 * $(nproc) : 64))
+several_hosts || ((ranks <= most)) ||
+  fail "--ranks $ranks on $(nproc) processors; more than $most would only wait for each other"
 
 command=("$program" train "$config" --progress "$progress" --threads "$threads" "${options[@]}")
 if ! command -v mpirun >/dev/null; then
@@ -93,13 +96,14 @@ export OCTAVO_LAST_WORDS=$words
 #   single_copy none  reading another process's memory is forbidden in most containers
 #   execute_quiet     the ranks themselves say what happened
 #   sigkill_timeout   seconds that mpirun waits before it sends SIGTERM, and again before SIGKILL
+set_by_user=$(compgen -e OMPI_MCA_ | paste -sd ' ') || true
 choose() { export "OMPI_MCA_$1=$(printenv "OMPI_MCA_$1" || echo "$2")"; }
 choose pml ob1
 choose btl_vader_single_copy_mechanism none
 choose mca_base_component_show_load_errors 0
 choose orte_execute_quiet 1
 choose odls_base_sigkill_timeout 300
-if [[ -n ${OMPI_MCA_orte_default_hostfile:-} ]] || ((${SLURM_JOB_NUM_NODES:-1} > 1)); then
+if several_hosts; then
   choose btl ^openib,ofi
 else
   choose btl self,vader
@@ -107,33 +111,41 @@ else
   choose orte_tmpdir_base "$work"
 fi
 options=(--oversubscribe --bind-to none -n "$ranks" -x OMP_NUM_THREADS)
-[[ -z ${GOMP_SPINCOUNT:-} ]] || options+=(-x GOMP_SPINCOUNT)
 ((EUID != 0)) || options+=(--allow-run-as-root)
 
 # mpirun answers SIGINT and SIGTERM by killing the ranks after a while. SIGUSR1 it hands on, and the
-# ranks take all the time they need. In a session of its own it sees no Ctrl-C but ours.
-signals=0 mpirun=''
+# ranks take all the time they need. In a session of its own it sees no Ctrl-C but ours. Before the
+# ranks are ready there is nothing to save, and mpirun may not know them yet: it is ended.
+signals=0 mpirun='' early=0
 # shellcheck disable=SC2317  # the traps call it
 hand_on() {
   signals=$((signals + 1))
   [[ -n $mpirun ]] || return 0  # it is being started, and told then
+  if [[ ! -e $words.ready ]]; then
+    early=1
+    : >"$work/early"
+    kill -TERM "$mpirun" 2>/dev/null || true
+    return 0
+  fi
   if ((signals > 2)); then kill -TERM "$mpirun" 2>/dev/null || true; fi
   kill -USR1 "$mpirun" 2>/dev/null || true
 }
 trap hand_on INT TERM HUP
 
-# Whether any child of mpirun has not ended yet. Like its caller it starts no process: it is called
-# twice a second for days.
-ranks_run() {
-  local task children child stat
+# Whether any child of mpirun has not ended yet; sends it a signal. Like its caller it starts no
+# process: it is called twice a second for days.
+ranks_run() {  # SIGNAL (0: none)
+  local task children child stat running=1
   for task in /proc/"$mpirun"/task/*; do
     children=()
     read -ra children <"$task"/children || true  # the file has no newline
     for child in "${children[@]}"; do
-      read -r stat <"/proc/$child/stat" && [[ ${stat##*) } != Z* ]] && return 0
+      read -r stat <"/proc/$child/stat" && [[ ${stat##*) } != Z* ]] || continue
+      running=0
+      kill -s "$1" "$child" || true
     done
   done
-  return 1
+  return $running
 }
 
 # Whether the script was killed that its watcher belongs to. $$ is the script's number there, too.
@@ -145,21 +157,25 @@ orphaned() {
 }
 
 # Once a rank has failed, mpirun waits twice sigkill_timeout even if no rank is left. We don't: half
-# a second if the ranks have said how they ended, else eight, in which mpirun shows what they wrote.
+# a second if the ranks have said how they ended, else two before they were ready and then eight, in
+# which mpirun shows what they wrote.
 # If this script was killed, the ranks are asked to save and leave: nobody could stop them otherwise.
 watch_mpirun() {
-  local never idle=0 patience=16 looks orphan=0
+  local never idle=0 patience looks orphan=0 signal
+  trap '' TERM HUP INT  # to the whole process group
   exec {never}<> <(:)
   # Ranks may fail as soon as they start: look often until they do, a minute at most.
   for ((looks = 0; looks < 6000; ++looks)); do
-    ranks_run && break
+    ranks_run 0 && break
     read -rt 0.01 -u "$never" || true
   done
   while kill -0 "$mpirun"; do
     read -rt 0.5 -u "$never" || true
     if ((!orphan)) && orphaned; then orphan=1; kill -USR1 "$mpirun" || true; fi
-    if ranks_run; then idle=0; else idle=$((idle + 1)); fi
-    if [[ -s $words ]]; then patience=1; fi
+    # A rank that has just been started may not have heard of it.
+    if [[ -e $work/early && ! -e $words.ready ]]; then signal=TERM; else signal=0; fi
+    if ranks_run "$signal"; then idle=0; else idle=$((idle + 1)); fi
+    if [[ -s $words ]]; then patience=1; elif [[ -e $words.ready ]]; then patience=16; else patience=4; fi
     if ((idle > patience)); then : >"$work/idle"; kill -KILL "$mpirun" || true; fi
   done
   ((!orphan)) || rm -rf "$work"
@@ -180,13 +196,14 @@ await_ranks() {
 
 setsid mpirun "${options[@]}" "${command[@]}" </dev/null &
 mpirun=$!
-((signals == 0)) || kill -USR1 "$mpirun" 2>/dev/null || true
+((signals == 0)) || hand_on
 export -n OCTAVO_LAST_WORDS
 # Some kernels don't tell a process's children: then mpirun itself must notice everything.
 watcher=''
 if [[ -r /proc/$$/task/$$/children ]]; then
   watch_mpirun &>/dev/null &
   watcher=$!
+  disown "$watcher"  # its end is nothing to report
 fi
 code=0
 while kill -0 "$mpirun" 2>/dev/null; do  # a signal ends `wait` early
@@ -194,7 +211,7 @@ while kill -0 "$mpirun" 2>/dev/null; do  # a signal ends `wait` early
 done
 wait "$mpirun" 2>/dev/null && last=0 || last=$?
 ((last == 127)) || code=$last  # 127: waited for before
-[[ -z $watcher ]] || kill "$watcher" 2>/dev/null || true
+[[ -z $watcher ]] || kill -KILL "$watcher" 2>/dev/null || true
 if ((code > 128)); then
   if [[ -s $words ]]; then said=1; else said=0; fi
   await_ranks
@@ -204,10 +221,18 @@ fi
 if [[ -e $work/idle ]]; then ended=1; else ended=0; fi
 # An mpirun that was signalled shows nothing more of what ranks write.
 ((!ended)) || sed -n 's/^note //p' "$words" >&2
-sed -n 's/^say //p' "$words" >&2
 ranks_code=$(sed -n 's/^exit 0*\([0-9]\)/\1/p' "$words" | sort -n | tail -n 1)
+if ((early)) && [[ ! -e $words.ready && ${ranks_code:-0} != 2 ]]; then
+  echo "[train] stopped as asked, before the first update" >&2
+  exit 0
+fi
+sed -n 's/^say //p' "$words" >&2
 if [[ -n $ranks_code ]] && ((ranks_code > 0 || code == 1 || ended)); then
   code=$ranks_code
+elif [[ ! -e $words.ready ]] && ((code > 0)); then
+  echo "error: launch/train.sh: the ranks ended while MPI started (code $code)." \
+    "OMPI_MCA_orte_execute_quiet=0 lets Open MPI say why.${set_by_user:+ It was told: $set_by_user}" >&2
+  code=3
 elif ((ended)); then
   code=1
   echo "error: launch/train.sh: all ranks ended before they could say why" >&2

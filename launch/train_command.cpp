@@ -126,7 +126,7 @@ int train(const TrainOptions& options, const std::function<std::unique_ptr<Group
   StopSignals signals;
   const std::unique_ptr<Group> group = join();
   set_up_log(group->rank());
-  signals.arm();
+  signals.arm(*group);
   run_together(*group, [&] { train_on(*group, options, signals); });
   return 0;
 }

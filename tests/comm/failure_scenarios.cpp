@@ -27,10 +27,10 @@ void pause_for(double seconds) {
 std::unique_ptr<Group> begin(StopSignals& signals) {
   std::unique_ptr<Group> group = join_ranks();
   set_up_log(group->rank());
-  signals.arm();
+  signals.arm(*group);
   fmt::print("rank {} is process {}\n", group->rank(), getpid());
   std::fflush(stdout);
-  for (int i = 0; i < 3; ++i) group->sum(1.0);
+  for (int i = 0; i < 2; ++i) group->sum(1.0);
   return group;
 }
 
@@ -136,6 +136,27 @@ void never_stop(double) {
   StopSignals signals;
   const auto group = begin(signals);
   pause_for(kLong);
+}
+
+void start_slowly(double) {
+  StopSignals signals;
+  fmt::print("starts slowly\n");
+  std::fflush(stdout);
+  pause_for(2.0);
+  const auto group = begin(signals);
+  while (!reduce_control(*group, {}, signals.requested())) pause_for(0.01);
+}
+
+void die_when_asked(double) {
+  StopSignals signals;
+  const auto group = begin(signals);
+  run_together(*group, [&] {
+    while (group->rank() == 0 || !signals.requested()) {
+      if (group->rank() == 0) group->barrier();
+      pause_for(0.01);
+    }
+    std::raise(SIGKILL);
+  });
 }
 
 }  // namespace octavo

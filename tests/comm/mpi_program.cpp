@@ -17,10 +17,8 @@ namespace {
 void say_how_called(int argc, char** argv) {
   std::string line = "called with";
   for (int i = 1; i < argc; ++i) line += fmt::format(" '{}'", argv[i]);
-  for (const char* name : {"OMP_NUM_THREADS", "GOMP_SPINCOUNT"}) {
-    const char* value = std::getenv(name);
-    line += fmt::format(" {}={}", name, value == nullptr ? "" : value);
-  }
+  const char* threads = std::getenv("OMP_NUM_THREADS");
+  line += fmt::format(" OMP_NUM_THREADS={}", threads == nullptr ? "" : threads);
   fmt::print("{}\n", line);
   std::fflush(stdout);
 }

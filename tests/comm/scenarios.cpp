@@ -19,6 +19,8 @@ const std::map<std::string, std::function<void(double)>>& scenarios() {
       {"amid_sums", fail_amid_sums},
       {"stop_politely", stop_politely},
       {"never_stop", never_stop},
+      {"start_slowly", start_slowly},
+      {"die_when_asked", die_when_asked},
   };
   return all;
 }

@@ -24,5 +24,7 @@ void fail_by_disagreement(double);
 void fail_amid_sums(double culprit);
 void stop_politely(double);
 void never_stop(double);
+void start_slowly(double);
+void die_when_asked(double);
 
 }  // namespace octavo

@@ -26,7 +26,8 @@ using testing::ExitedWithCode;
 TEST(StopSignals, SetAFlag) {
   for (const int number : {SIGINT, SIGTERM, SIGUSR1}) {
     StopSignals signals;
-    signals.arm();
+    SingleGroup group;
+    signals.arm(group);
     EXPECT_FALSE(signals.requested());
     raise(number);
     EXPECT_TRUE(signals.requested());
@@ -37,7 +38,8 @@ TEST(StopSignals, SetAFlag) {
 
 TEST(StopSignals, IgnoreSigcontOfOthers) {
   StopSignals signals;
-  signals.arm();
+  SingleGroup group;
+  signals.arm(group);
   raise(SIGCONT);
   EXPECT_FALSE(signals.requested());
 }
@@ -50,7 +52,8 @@ TEST(StopSignals, PutFormerHandlersBack) {
   sigaction(SIGUSR1, &mine, &former);
   {
     StopSignals signals;
-    signals.arm();
+    SingleGroup group;
+    signals.arm(group);
     raise(SIGUSR1);
     EXPECT_EQ(0, seen);
     EXPECT_THROW(StopSignals(), InternalError);
@@ -71,7 +74,8 @@ TEST(StopSignalsDeathTest, EndAtOnceBeforeTheyAreArmed) {
 TEST(StopSignalsDeathTest, EndAtOnceTheSecondTime) {
   const auto twice = [] {
     StopSignals signals;
-    signals.arm();
+    SingleGroup group;
+    signals.arm(group);
     raise(SIGINT);
     std::this_thread::sleep_for(std::chrono::milliseconds(1200));
     raise(SIGINT);
@@ -86,11 +90,15 @@ TEST(LastWords, GoToTheLaunchersFile) {
   say_last_words("corpus.de:17: not UTF-8\nMend it.");
   tell_exit_code(2);
   tell_exit_code(143);
+  tell_ready();
+  EXPECT_TRUE(std::filesystem::remove(path + ".ready"));
   unsetenv("OCTAVO_LAST_WORDS");
   EXPECT_EQ("say error: corpus.de:17: not UTF-8\nsay Mend it.\nexit 002\nexit 143\n",
             read_file(path));
   std::filesystem::remove(path);
   tell_exit_code(0);  // nobody listens
+  tell_ready();
+  EXPECT_FALSE(std::filesystem::exists(path + ".ready"));
 }
 
 TEST(ReduceControl, GivesBackValuesAndTheFlag) {

@@ -30,7 +30,7 @@ TEST(TrainScript, PassesArgumentsAndThreads) {
   EXPECT_EQ(2, testkit::occurrences(run.output(),
                                     "called with 'train' 'hide_sums' '--progress' 'plain' "
                                     "'--threads' '3' '--set' 'a.b=c d' '--set' 'e='*'' "
-                                    "OMP_NUM_THREADS=3 GOMP_SPINCOUNT=1000"))
+                                    "OMP_NUM_THREADS=3"))
       << run.output();
 }
 
@@ -56,6 +56,7 @@ TEST(TrainScript, ExplainsMistakes) {
       {{"a", "b"}, "two configurations: 'a' and 'b'"},
       {{"a", "--ranks"}, "--ranks needs a value"},
       {{"a", "--ranks", "two"}, "--ranks is 'two'"},
+      {{"a", "--ranks", "9999"}, "would only wait for each other"},
       {{"a", "--rank", "2"}, "no option '--rank'"},
       {{"a", "--progress", "loud"}, "it must be live or plain"}};
   for (const auto& [arguments, message] : mistakes) {
@@ -87,6 +88,41 @@ TEST_P(TrainScriptStop, HandsSignalsOn) {
   EXPECT_EQ(3, testkit::occurrences(run.output(), "stops after update")) << run.output();
 }
 INSTANTIATE_TEST_SUITE_P(Signals, TrainScriptStop, testing::Values(SIGTERM, SIGINT, SIGHUP));
+
+// Ranks that are not ready have nothing to save, and may not have heard of it.
+TEST(TrainScript, StopsBeforeItsRanksAreReady) {
+  Ranks waits(train({"start_slowly", "--ranks", "2"}));
+  ASSERT_TRUE(waits.says("starts slowly"));
+  kill(waits.process(), SIGTERM);
+  EXPECT_EQ(0, waits.exit_code(20.0)) << waits.output();
+  EXPECT_THAT(waits.output(), HasSubstr("[train] stopped as asked, before the first update"));
+  for (const int milliseconds : {30, 100, 200, 400}) {
+    Ranks run(train({"start_slowly", "--ranks", "2"}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    kill(run.process(), SIGTERM);
+    // 143: the shell had not come to its traps, nor to mpirun.
+    EXPECT_THAT(run.exit_code(20.0), testing::AnyOf(0, 128 + SIGTERM)) << run.output();
+  }
+}
+
+// A signal to the script's process group reaches its watcher, too.
+TEST(TrainScript, WatchesOnWhenItsProcessGroupIsSignalled) {
+  Ranks run(train({"die_when_asked", "--ranks", "2"}));
+  ASSERT_TRUE(run.says("rank 0 is") && run.says("rank 1 is"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  kill(-getpgid(run.process()), SIGTERM);
+  EXPECT_EQ(3, run.exit_code(20.0)) << run.output();
+}
+
+TEST(TrainScript, TellsThatMpiDidNotStart) {
+  setenv("OMPI_MCA_pml", "nonesuch", 1);
+  Ranks run(train({"start_slowly", "--ranks", "2"}));
+  unsetenv("OMPI_MCA_pml");
+  EXPECT_EQ(3, run.exit_code(30.0)) << run.output();
+  EXPECT_EQ(1, testkit::occurrences(run.output(), "error: ")) << run.output();
+  EXPECT_THAT(run.output(), HasSubstr("the ranks ended while MPI started"));
+  EXPECT_THAT(run.output(), HasSubstr("It was told: OMPI_MCA_pml"));
+}
 
 TEST(TrainScript, LeavesWithZeroWhenMpirunIsSignalled) {
   Ranks run(train({"stop_politely", "--ranks", "3"}));

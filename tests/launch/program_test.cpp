@@ -42,6 +42,18 @@ TEST(Program, TellsItsVersion) {
   EXPECT_THAT(result.out, MatchesRegex("octavo [0-9]+\\.[0-9]+\\.[0-9]+ \\([0-9a-z -]+\\)\n"));
 }
 
+// libgomp shows what it has read when it was loaded.
+TEST(Program, LetsThreadsSleepAtBarriersUnlessToldOtherwise) {
+  setenv("OMP_DISPLAY_ENV", "verbose", 1);
+  EXPECT_THAT(octavo({"--version"}).err, HasSubstr("GOMP_SPINCOUNT = '1000'"));
+  setenv("GOMP_SPINCOUNT", "77", 1);
+  const std::string told = octavo({"--version"}).err;
+  unsetenv("GOMP_SPINCOUNT");
+  unsetenv("OMP_DISPLAY_ENV");
+  EXPECT_THAT(told, HasSubstr("GOMP_SPINCOUNT = '77'"));
+  EXPECT_EQ(told.find("1000'"), std::string::npos) << told;
+}
+
 TEST(Program, TellsACommandsOptions) {
   const ProgramResult result = octavo({"settings", "--help"});
   EXPECT_EQ(0, result.exit_code);
