@@ -30,7 +30,7 @@ cd "$(dirname "$0")/.."
 source=${pair%-*} target=${pair#*-}
 config=configs/quickstart-$pair.yaml
 text=out/quickstart-$pair/text
-run=runs/quickstart-$pair
+run_folder=runs/quickstart-$pair
 
 say() { printf '\n[quickstart] %s (%d s so far)\n' "$*" "$SECONDS"; }
 
@@ -43,7 +43,7 @@ build() {
   say "building"
   local log
   log=$(cmake --preset cpu-release -DOCTAVO_TESTS=OFF 2>&1) || { echo "$log" >&2; exit 1; }
-  cmake --build --preset cpu-release --parallel "$(nproc)" --target octavo
+  run cmake --build --preset cpu-release --parallel "$(nproc)" --target octavo
 }
 
 # bf16 where the processor multiplies it faster than float32.
@@ -51,15 +51,19 @@ precision_here() {
   if grep -qw avx512_bf16 /proc/cpuinfo; then echo bf16; else echo float32; fi
 }
 
-# Training saves before it stops: a signal is handed on once, waited for, and ends the script afterwards.
-# (In a session of its own it does not get a terminal's Ctrl-C as well: mpirun takes two for a kill.)
-train() {
+hand_on() {  # to the group; a process that is just starting has none yet
+  [ -z "$child" ] || kill -TERM -- "-$child" 2>/dev/null || kill -TERM "$child" 2>/dev/null || true
+}
+
+# Runs one step. A signal to this script is handed on once, waited for (training saves before it stops),
+# and ends the script afterwards. In a session of its own the step and what it has started are one group,
+# which does not get a terminal's Ctrl-C as well: mpirun takes two for a kill.
+run() {
   local stopped='' status=0 child=''
-  trap 'stopped=yes; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null || true' INT TERM HUP
-  OCTAVO=$PWD/$octavo setsid launch/train.sh "$config" --set "trainer.max_minutes=$minutes" \
-    --set "trainer.precision=$precision" &
+  trap 'stopped=yes; hand_on' INT TERM HUP
+  setsid "$@" <&0 &
   child=$!
-  [ -z "$stopped" ] || kill -TERM "$child"
+  [ -z "$stopped" ] || hand_on
   wait "$child" || status=$?
   while kill -0 "$child" 2>/dev/null; do wait "$child" || status=$?; done
   trap - INT TERM HUP
@@ -94,19 +98,20 @@ report() {
     printf '  translation  %s\n' "$(sed -n "${line}p" "$translation")"
     printf '  reference    %s\n' "$(sed -n "${line}p" "$text/test.$target")"
   done
-  printf '\n%s\nrun folder: %s\n' "$(speed)" "$run"
+  printf '\n%s\nrun folder: %s\n' "$(speed)" "$run_folder"
 }
 
 # Tokens per second, the median of the run's reports.
 speed() {
-  python3 - "$run/metrics.jsonl" <<'EOF'
+  python3 - "$run_folder/metrics.jsonl" <<'EOF'
 import json, statistics, sys
 records = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
 reports = [record for record in records if record["kind"] == "train"]
 if reports:
     source, target = (statistics.median(report[f"{side}_tokens_per_second"] for report in reports)
                       for side in ("source", "target"))
-    print(f"speed of training: {source:.0f} source tokens/s, {target:.0f} target tokens/s")
+    print(f"speed of training: {source:.0f} source tokens/s, {target:.0f} target tokens/s "
+          "(medians of its reports)")
 else:
     print("speed of training: not known, it was too short for a report")
 EOF
@@ -114,27 +119,28 @@ EOF
 
 # Averages the last five checkpoints, or those that a short training has left.
 average() {
-  local checkpoints=("$run"/checkpoints/step_*/)
+  local checkpoints=("$run_folder"/checkpoints/step_*/)
   local last=$((${#checkpoints[@]} < 5 ? ${#checkpoints[@]} : 5))
-  rm -rf "$run/average"
-  "$octavo" average "$run" --last "$last" --output "$run/average"
+  rm -rf "$run_folder/average"
+  run "$octavo" average "$run_folder" --last "$last" --output "$run_folder/average"
 }
 
 say "packages"
 launch/install.sh build
 build
 octavo=build/cpu-release/octavo
-say "text"
-launch/fetch_text.sh --pair "$pair" --output "$text"
+say "text: download, extraction and cleaning"
+run launch/fetch_text.sh --pair "$pair" --output "$text"
 say "subwords and corpus"
-"$octavo" prepare "$config"
+run "$octavo" prepare "$config"
 precision=$(precision_here)
 say "training for $minutes minutes in all, in $precision"
-train
+run env OCTAVO="$PWD/$octavo" launch/train.sh "$config" --set "trainer.max_minutes=$minutes" \
+  --set "trainer.precision=$precision"
 say "averaging the last checkpoints"
 average
-translation=$run/test.$target
+translation=$run_folder/test.$target
 say "translating the test set"
-"$octavo" translate "$run/average" --beam 4 <"$text/test.$source" >"$translation.tmp"
+run "$octavo" translate "$run_folder/average" --beam 4 <"$text/test.$source" >"$translation.tmp"
 mv "$translation.tmp" "$translation"
 report

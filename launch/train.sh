@@ -140,7 +140,8 @@ ranks_run() {  # SIGNAL (0: none)
     children=()
     read -ra children <"$task"/children || true  # the file has no newline
     for child in "${children[@]}"; do
-      read -r stat <"/proc/$child/stat" && [[ ${stat##*) } != Z* ]] || continue
+      read -r stat <"/proc/$child/stat" || continue
+      if [[ ${stat##*) } == Z* ]]; then continue; fi
       running=0
       kill -s "$1" "$child" || true
     done

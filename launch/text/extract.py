@@ -233,6 +233,8 @@ def main():
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         print(f"error: making the text in {arguments.output}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130  # whoever pressed the key knows
     print(report(manifest))
     return 0
 
