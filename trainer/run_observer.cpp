@@ -103,8 +103,8 @@ void RunObserver::ended(TrainingEnd end, const TrainingState& state) {
   }
   display_.reset();
   const std::string text =
-      fmt::format("[trainer] {}: {} updates in {:.1f} minutes; {}", in_words(end), state.update,
-                  state.seconds / 60, setup_.run.string());
+      fmt::format("[trainer] {}: {} in {:.1f} minutes; {}", in_words(end),
+                  counted(state.update, "update"), state.seconds / 60, setup_.run.string());
   spdlog::info("{}", text);
   if (end == TrainingEnd::finished && state.update == first_update_) {
     spdlog::info(
