@@ -88,7 +88,7 @@ deb_of() {
 source_deb=$(deb_of "$help_source")
 target_deb=$(deb_of "$help_target")
 
-echo "[text] extracting and cleaning"
+echo "[text] extracting and cleaning $help_source, $help_target and package descriptions (about a minute)"
 extract --help-source "$source_deb" --help-target "$target_deb" --lists "$download/lists"
 exec 9>&-
 rm -rf "$download"

@@ -30,9 +30,44 @@ cd "$(dirname "$0")/.."
 source=${pair%-*} target=${pair#*-}
 config=configs/quickstart-$pair.yaml
 text=out/quickstart-$pair/text
-run_folder=runs/quickstart-$pair
+run=runs/quickstart-$pair
 
 say() { printf '\n[quickstart] %s (%d s so far)\n' "$*" "$SECONDS"; }
+
+# A signal is handed on to the step that runs, and ends the script once all of that step's processes are
+# gone. Each step has a session of its own: else a terminal's Ctrl-C would come twice, and mpirun takes
+# two for a kill.
+child='' starting='' stopped=''
+# shellcheck disable=SC2317  # the trap calls it
+stop() {
+  stopped=yes
+  if [ -n "$child" ]; then
+    kill -TERM -- "-$child" 2>/dev/null || kill -TERM "$child" 2>/dev/null || true
+  elif [ -z "$starting" ]; then
+    leave
+  fi
+}
+leave() {
+  echo "[quickstart] stopped; run the same command again to go on" >&2
+  exit 130
+}
+trap stop INT TERM HUP
+
+step() {
+  local status=0 looks
+  starting=yes
+  setsid "$@" <&0 &
+  child=$! starting=''
+  [ -z "$stopped" ] || stop
+  wait "$child" || status=$?
+  while kill -0 "$child" 2>/dev/null; do wait "$child" || status=$?; done
+  if [ -n "$stopped" ]; then
+    for ((looks = 0; looks < 100; ++looks)); do kill -0 -- "-$child" 2>/dev/null || break; sleep 0.1; done
+    leave
+  fi
+  child=''
+  [ "$status" -eq 0 ] || exit "$status"
+}
 
 has_gpu() { [ -e /dev/nvidia0 ] || { command -v nvidia-smi && nvidia-smi --list-gpus; } >/dev/null 2>&1; }
 
@@ -40,38 +75,15 @@ build() {
   if has_gpu; then
     echo "[quickstart] there is an NVIDIA device, but this version computes on the CPU alone" >&2
   fi
-  say "building"
+  say "building (a few minutes the first time)"
   local log
   log=$(cmake --preset cpu-release -DOCTAVO_TESTS=OFF 2>&1) || { echo "$log" >&2; exit 1; }
-  run cmake --build --preset cpu-release --parallel "$(nproc)" --target octavo
+  step cmake --build --preset cpu-release --parallel "$(nproc)" --target octavo
 }
 
 # bf16 where the processor multiplies it faster than float32.
 precision_here() {
   if grep -qw avx512_bf16 /proc/cpuinfo; then echo bf16; else echo float32; fi
-}
-
-hand_on() {  # to the group; a process that is just starting has none yet
-  [ -z "$child" ] || kill -TERM -- "-$child" 2>/dev/null || kill -TERM "$child" 2>/dev/null || true
-}
-
-# Runs one step. A signal to this script is handed on once, waited for (training saves before it stops),
-# and ends the script afterwards. In a session of its own the step and what it has started are one group,
-# which does not get a terminal's Ctrl-C as well: mpirun takes two for a kill.
-run() {
-  local stopped='' status=0 child=''
-  trap 'stopped=yes; hand_on' INT TERM HUP
-  setsid "$@" <&0 &
-  child=$!
-  [ -z "$stopped" ] || hand_on
-  wait "$child" || status=$?
-  while kill -0 "$child" 2>/dev/null; do wait "$child" || status=$?; done
-  trap - INT TERM HUP
-  if [ -n "$stopped" ]; then
-    echo "[quickstart] stopped; run the same command again to go on" >&2
-    exit 130
-  fi
-  [ "$status" -eq 0 ] || exit "$status"
 }
 
 # The lines of a file that belong to a domain of the test set.
@@ -98,20 +110,20 @@ report() {
     printf '  translation  %s\n' "$(sed -n "${line}p" "$translation")"
     printf '  reference    %s\n' "$(sed -n "${line}p" "$text/test.$target")"
   done
-  printf '\n%s\nrun folder: %s\n' "$(speed)" "$run_folder"
+  printf '\n%s\nrun folder: %s\n' "$(speed)" "$run"
+  printf 'to translate more: %s translate %s < TEXT\n' "$octavo" "$run/average"
 }
 
 # Tokens per second, the median of the run's reports.
 speed() {
-  python3 - "$run_folder/metrics.jsonl" <<'EOF'
+  python3 - "$run/metrics.jsonl" <<'EOF'
 import json, statistics, sys
 records = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
 reports = [record for record in records if record["kind"] == "train"]
 if reports:
     source, target = (statistics.median(report[f"{side}_tokens_per_second"] for report in reports)
                       for side in ("source", "target"))
-    print(f"speed of training: {source:.0f} source tokens/s, {target:.0f} target tokens/s "
-          "(medians of its reports)")
+    print(f"speed of training: {source:.0f} source tokens/s, {target:.0f} target tokens/s")
 else:
     print("speed of training: not known, it was too short for a report")
 EOF
@@ -119,28 +131,31 @@ EOF
 
 # Averages the last five checkpoints, or those that a short training has left.
 average() {
-  local checkpoints=("$run_folder"/checkpoints/step_*/)
+  local checkpoints=("$run"/checkpoints/step_*/)
   local last=$((${#checkpoints[@]} < 5 ? ${#checkpoints[@]} : 5))
-  rm -rf "$run_folder/average"
-  run "$octavo" average "$run_folder" --last "$last" --output "$run_folder/average"
+  rm -rf "$run/average"
+  step "$octavo" average "$run" --last "$last" --output "$run/average"
 }
 
 say "packages"
 launch/install.sh build
+mkdir -p "out/quickstart-$pair"
+exec 8>"out/quickstart-$pair/lock"
+flock -w 5 8 || fail "another quickstart of $pair is still running in this folder; wait for it or stop it"
 build
 octavo=build/cpu-release/octavo
-say "text: download, extraction and cleaning"
-run launch/fetch_text.sh --pair "$pair" --output "$text"
-say "subwords and corpus"
-run "$octavo" prepare "$config"
+say "text"
+step launch/fetch_text.sh --pair "$pair" --output "$text"
+say "subwords and corpus of $(wc -l <"$text/train.$source") pairs"
+step "$octavo" prepare "$config"
 precision=$(precision_here)
 say "training for $minutes minutes in all, in $precision"
-run env OCTAVO="$PWD/$octavo" launch/train.sh "$config" --set "trainer.max_minutes=$minutes" \
+step env OCTAVO="$PWD/$octavo" launch/train.sh "$config" --set "trainer.max_minutes=$minutes" \
   --set "trainer.precision=$precision"
 say "averaging the last checkpoints"
 average
-translation=$run_folder/test.$target
-say "translating the test set"
-run "$octavo" translate "$run_folder/average" --beam 4 <"$text/test.$source" >"$translation.tmp"
+translation=$run/test.$target
+say "translating the $(wc -l <"$text/test.$source") lines of the test set"
+step "$octavo" translate "$run/average" --beam 4 <"$text/test.$source" >"$translation.tmp"
 mv "$translation.tmp" "$translation"
 report

@@ -22,6 +22,7 @@ import cleaning
 import descriptions
 import help_pages
 import holdout
+import progress
 import sentences
 
 HELP, DESCRIPTIONS = "libreoffice-help", "package-descriptions"
@@ -83,7 +84,7 @@ class Collector:
 
 def collect_help(collector, source_deb, target_deb):
     target_pages = dict(help_pages.pages_of_package(target_deb))
-    for name, page in help_pages.pages_of_package(source_deb):
+    for name, page in progress.counted(help_pages.pages_of_package(source_deb), "help pages read"):
         if name not in target_pages:
             collector.drop(HELP, "page has no counterpart")
             continue
@@ -111,8 +112,9 @@ def collect_descriptions(collector, lists):
         english.setdefault(md5, body)
     families = descriptions.families(list_lines(lists, "*_Packages*"))
     seen = set()
-    for package, md5, body in descriptions.read_index(
-            list_lines(lists, f"*_Translation-{target_language}*"), target_language):
+    translated = descriptions.read_index(
+        list_lines(lists, f"*_Translation-{target_language}*"), target_language)
+    for package, md5, body in progress.counted(translated, "descriptions read"):
         if md5 in seen:
             continue
         seen.add(md5)
@@ -234,7 +236,7 @@ def main():
         print(f"error: making the text in {arguments.output}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        return 130  # whoever pressed the key knows
+        return 130
     print(report(manifest))
     return 0
 

@@ -6,6 +6,7 @@ import collections
 import hashlib
 import math
 
+import progress
 from cleaning import words
 
 MIN_WORDS = 4        # shorter lines are no test of translation
@@ -96,7 +97,7 @@ def _near_copies(pairs, candidates):
         sources.add(i, pairs[i].source)
         targets.add(i, pairs[i].target)
     near = collections.defaultdict(set)
-    for i, pair in enumerate(pairs):
+    for i, pair in enumerate(progress.counted(pairs, "pairs compared with those held out")):
         for line in (sources.of(pair.source) | targets.of(pair.target)) - {i}:
             near[line].add(i)
     return near

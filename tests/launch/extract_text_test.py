@@ -1,11 +1,16 @@
 """Tests of launch/text, on pages and descriptions made up for them."""
 
+import contextlib
+import io
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "launch" / "text"))
 
@@ -14,6 +19,7 @@ import descriptions
 import extract
 import help_pages
 import holdout
+import progress
 import sentences
 
 LANGUAGES = ("en", "de")
@@ -268,6 +274,25 @@ class Whole(unittest.TestCase):
         self.debs[1].write_bytes(b"no package")
         with self.assertRaisesRegex(OSError, "libreoffice-help-de_1_all.deb can't be read"):
             self.make("out")
+
+    def test_an_interruption_is_silent(self):
+        fifo = self.folder / "fifo.deb"
+        os.mkfifo(fifo)
+        script = pathlib.Path(extract.__file__)
+        process = subprocess.Popen(
+            [sys.executable, script, "--pair", "en-de", "--output", self.folder, "--lists", self.lists,
+             "--help-source", fifo, "--help-target", fifo], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        with open(fifo, "wb"):  # waits until it is read
+            process.send_signal(signal.SIGINT)
+            self.assertEqual((process.communicate()[0], process.returncode), (b"", 130))
+
+
+class Progress(unittest.TestCase):
+    def test_says_how_much_is_done_when_it_is_time(self):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), mock.patch.object(progress, "SECONDS", 0):
+            self.assertEqual(list(progress.counted("ab", "letters read")), ["a", "b"])
+        self.assertEqual(said.getvalue(), "[text] 1 letters read\n[text] 2 letters read\n")
 
 
 if __name__ == "__main__":
