@@ -111,6 +111,7 @@ else
   choose orte_tmpdir_base "$work"
 fi
 options=(--oversubscribe --bind-to none -n "$ranks" -x OMP_NUM_THREADS)
+for name in OMP_WAIT_POLICY GOMP_SPINCOUNT; do [[ -z ${!name:-} ]] || options+=(-x "$name"); done
 ((EUID != 0)) || options+=(--allow-run-as-root)
 
 # mpirun answers SIGINT and SIGTERM by killing the ranks after a while. SIGUSR1 it hands on, and the

@@ -114,6 +114,14 @@ TEST(TrainScript, WatchesOnWhenItsProcessGroupIsSignalled) {
   EXPECT_EQ(3, run.exit_code(20.0)) << run.output();
 }
 
+TEST(TrainScript, TakesWhatIsNoNumberOfHostsForOne) {
+  setenv("SLURM_JOB_NUM_NODES", "abc", 1);
+  Ranks run(train({"hide_sums", "--ranks", "2"}));
+  EXPECT_EQ(0, run.exit_code()) << run.output();
+  EXPECT_EQ(0, testkit::occurrences(run.output(), "launch/train.sh")) << run.output();
+  unsetenv("SLURM_JOB_NUM_NODES");
+}
+
 TEST(TrainScript, TellsThatMpiDidNotStart) {
   setenv("OMPI_MCA_pml", "nonesuch", 1);
   Ranks run(train({"start_slowly", "--ranks", "2"}));
