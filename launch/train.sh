@@ -104,6 +104,7 @@ choose mca_base_component_show_load_errors 0
 choose orte_execute_quiet 1
 choose odls_base_sigkill_timeout 300
 if several_hosts; then
+  : >"$words.ready"  # rank 0 may be on another host, and its word that it is does not come
   choose btl ^openib,ofi
 else
   choose btl self,vader
@@ -117,19 +118,21 @@ for name in OMP_WAIT_POLICY GOMP_SPINCOUNT; do [[ -z ${!name:-} ]] || options+=(
 # mpirun answers SIGINT and SIGTERM by killing the ranks after a while. SIGUSR1 it hands on, and the
 # ranks take all the time they need. In a session of its own it sees no Ctrl-C but ours. Before the
 # ranks are ready there is nothing to save, and mpirun may not know them yet: it is ended.
-signals=0 mpirun='' early=0
+signals=0 mpirun=''
 # shellcheck disable=SC2317  # the traps call it
 hand_on() {
   signals=$((signals + 1))
   [[ -n $mpirun ]] || return 0  # it is being started, and told then
-  if [[ ! -e $words.ready ]]; then
-    early=1
+  if ((signals > 2)); then kill -TERM "$mpirun" 2>/dev/null || true; fi
+  ask_to_stop
+}
+ask_to_stop() {
+  if [[ -e $words.ready ]]; then
+    kill -USR1 "$mpirun" 2>/dev/null || true
+  else
     : >"$work/early"
     kill -TERM "$mpirun" 2>/dev/null || true
-    return 0
   fi
-  if ((signals > 2)); then kill -TERM "$mpirun" 2>/dev/null || true; fi
-  kill -USR1 "$mpirun" 2>/dev/null || true
 }
 trap hand_on INT TERM HUP
 
@@ -173,7 +176,7 @@ watch_mpirun() {
   done
   while kill -0 "$mpirun"; do
     read -rt 0.5 -u "$never" || true
-    if ((!orphan)) && orphaned; then orphan=1; kill -USR1 "$mpirun" || true; fi
+    if ((!orphan)) && orphaned; then orphan=1; ask_to_stop; fi
     # A rank that has just been started may not have heard of it.
     if [[ -e $work/early && ! -e $words.ready ]]; then signal=TERM; else signal=0; fi
     if ranks_run "$signal"; then idle=0; else idle=$((idle + 1)); fi
@@ -224,7 +227,7 @@ if [[ -e $work/idle ]]; then ended=1; else ended=0; fi
 # An mpirun that was signalled shows nothing more of what ranks write.
 ((!ended)) || sed -n 's/^note //p' "$words" >&2
 ranks_code=$(sed -n 's/^exit 0*\([0-9]\)/\1/p' "$words" | sort -n | tail -n 1)
-if ((early)) && [[ ! -e $words.ready && ${ranks_code:-0} != 2 ]]; then
+if [[ -e $work/early && ! -e $words.ready && ${ranks_code:-0} != 2 ]]; then
   echo "[train] stopped as asked, before the first update" >&2
   exit 0
 fi
