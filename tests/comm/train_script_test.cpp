@@ -94,14 +94,14 @@ TEST(TrainScript, StopsBeforeItsRanksAreReady) {
   Ranks waits(train({"start_slowly", "--ranks", "2"}));
   ASSERT_TRUE(waits.says("starts slowly"));
   kill(waits.process(), SIGTERM);
-  EXPECT_EQ(0, waits.exit_code(20.0)) << waits.output();
+  EXPECT_EQ(0, waits.exit_code()) << waits.output();
   EXPECT_THAT(waits.output(), HasSubstr("[train] stopped as asked, before the first update"));
   for (const int milliseconds : {30, 100, 200, 400}) {
     Ranks run(train({"start_slowly", "--ranks", "2"}));
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     kill(run.process(), SIGTERM);
     // 143: the shell had not come to its traps, nor to mpirun.
-    EXPECT_THAT(run.exit_code(20.0), testing::AnyOf(0, 128 + SIGTERM)) << run.output();
+    EXPECT_THAT(run.exit_code(), testing::AnyOf(0, 128 + SIGTERM)) << run.output();
   }
 }
 
@@ -111,7 +111,7 @@ TEST(TrainScript, WatchesOnWhenItsProcessGroupIsSignalled) {
   ASSERT_TRUE(run.says("rank 0 is") && run.says("rank 1 is"));
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   kill(-getpgid(run.process()), SIGTERM);
-  EXPECT_EQ(3, run.exit_code(20.0)) << run.output();
+  EXPECT_EQ(3, run.exit_code()) << run.output();
 }
 
 TEST(TrainScript, TakesWhatIsNoNumberOfHostsForOne) {
@@ -126,7 +126,7 @@ TEST(TrainScript, TellsThatMpiDidNotStart) {
   setenv("OMPI_MCA_pml", "nonesuch", 1);
   Ranks run(train({"start_slowly", "--ranks", "2"}));
   unsetenv("OMPI_MCA_pml");
-  EXPECT_EQ(3, run.exit_code(30.0)) << run.output();
+  EXPECT_EQ(3, run.exit_code()) << run.output();
   EXPECT_EQ(1, testkit::occurrences(run.output(), "error: ")) << run.output();
   EXPECT_THAT(run.output(), HasSubstr("the ranks ended while MPI started"));
   EXPECT_THAT(run.output(), HasSubstr("It was told: OMPI_MCA_pml"));
@@ -169,7 +169,7 @@ TEST(TrainScript, EndsAtOnceTheSecondTime) {
   kill(run.process(), SIGINT);
   EXPECT_EQ(-1, run.exit_code(1.5)) << "the first is only a request";
   kill(run.process(), SIGINT);
-  EXPECT_EQ(128 + SIGINT, run.exit_code(20.0));
+  EXPECT_EQ(128 + SIGINT, run.exit_code());
 }
 
 TEST(TrainScript, TellsWhatKilledARank) {
