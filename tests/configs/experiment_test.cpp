@@ -90,10 +90,11 @@ TEST(Experiment, TheDocumentedExamplesAreRead) {
   for (std::sregex_iterator found(page.begin(), page.end(), set), end; found != end; ++found) {
     overrides.push_back((*found)[1]);
   }
-  ASSERT_EQ(overrides.size(), 2U);
+  ASSERT_EQ(overrides.size(), 3U);
   const Experiment read = read_experiment(file, overrides);
   EXPECT_EQ(read.trainer.schedule.peak_rate, 1e-3);
   EXPECT_EQ(read.data.train.at(0).target, "a.de");
+  EXPECT_EQ(read.data.train.at(0).weight, 2);
   for (const char* wrong : {"trainer.schedule.warmup_update=1", "trainer.label_smoothing=7"}) {
     const std::vector<std::string> one{wrong};
     std::string said = testkit::message_of<UserError>([&] { read_experiment(file, one); });

@@ -156,7 +156,7 @@ TEST_F(BadFiles, DamagedPreparedFilesAreRefusedAndMadeAgain) {
     const auto expect_mended = [&] {
       copy("run", "damaged");
       expect_user_error(resume({in_damaged()}), {name, "octavo prepare"});
-      if (is_manifest) fs::remove(path);  // as the message says
+      if (is_manifest) fs::remove_all(path.parent_path());  // as the message says
       const ProgramResult mended = folder_->prepare({in_damaged()});
       EXPECT_EQ(mended.exit_code, 0) << mended.err;
       EXPECT_TRUE(read_file(path) == good) << name;

@@ -87,7 +87,7 @@ TEST_F(BadInput, FilesThatAreNoParallelTextAreRefused) {
   fs::remove(folder_->path("bad.source"));
   expect_refused({"data.train[0].source", "bad.source: No such file or directory"});
   fs::create_directory(folder_->path("bad.source"));
-  expect_refused({"data.train[0].source", "bad.source: Is a directory"});
+  expect_refused({"data.train[0].source", "bad.source is no ordinary file"});
   fs::remove(folder_->path("bad.source"));
 }
 
@@ -156,7 +156,7 @@ TEST_F(BadInput, StrangeLinesAreTranslatedOneForOneInOrder) {
   const ProgramResult translated = ExperimentFolder::octavo(command, input);
   ASSERT_EQ(translated.exit_code, 0) << translated.err;
   EXPECT_THAT(translated.err, HasSubstr("2 lines had ill-formed UTF-8"));
-  EXPECT_THAT(translated.err, HasSubstr("1 lines were too long and split"));
+  EXPECT_THAT(translated.err, HasSubstr("1 line had too many tokens: split"));
   std::vector<std::string> out;
   std::istringstream lines(translated.out);
   for (std::string line; std::getline(lines, line);) out.push_back(line);
