@@ -252,6 +252,7 @@ std::vector<Model> Preparation::subword_models() const {
 ManifestEntry Preparation::make_subwords() {
   const std::vector<Model> models = subword_models();
   std::vector<Subwords> usable;
+  usable.reserve(models.size());
   for (const Model& model : models) usable.emplace_back(model.serialized, model.origin);
   ManifestEntry entry;
   for (std::size_t i = 0; i < models.size(); ++i) {
