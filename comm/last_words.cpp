@@ -61,7 +61,14 @@ void tell_ready() {
   if (path == nullptr) return;
   const int file =
       open((std::string(path) + ".ready").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  if (file >= 0) close(file);
+  if (file < 0) {
+    spdlog::warn(
+        "[comm] {}.ready can't be made: launch/train.sh will take a request to stop for "
+        "one to end at once, without saving",
+        path);
+    return;
+  }
+  close(file);
 }
 
 void tell_exit_code(int exit_code) {

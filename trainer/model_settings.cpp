@@ -10,7 +10,7 @@ std::string different_key(const ConfigNode& a, const ConfigNode& b, const std::s
   if (a.kind != b.kind || a.text != b.text || a.children.size() != b.children.size()) return path;
   for (std::size_t i = 0; i < a.children.size(); ++i) {
     const ConfigNode& child = a.children[i];
-    if (child.key.ends_with("dropout")) continue;
+    if (child.key.ends_with("dropout") || child.key == "max_positions") continue;
     const bool is_map = a.kind == ConfigNode::Kind::map;
     std::string name = is_map ? path + "." + child.key : fmt::format("{}[{}]", path, i);
     const ConfigNode* other = is_map ? b.find(child.key) : &b.children[i];

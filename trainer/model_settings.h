@@ -12,7 +12,8 @@ namespace octavo {
 ConfigNode settings_of(const Checkpoint& checkpoint);
 
 /// The first setting of the model at which two experiments differ, "model.heads"; empty if none
-/// does. Dropout is left out: weights mean the same with any.
+/// does. Dropout and the longest sentence are left out: weights mean the same with any, and learned
+/// positions have that length as their shape.
 std::string different_model_setting(const ConfigNode& a, const ConfigNode& b);
 
 }  // namespace octavo

@@ -78,7 +78,8 @@ TEST_F(Training, StartsFromOtherWeightsWithANewCorpus) {
   const std::string fine = folder_->other_experiment("fine", 7, "model: " + model);
   const std::string alien = folder_->other_experiment("alien", 8, "vocabulary_size: 400");
 
-  const Settings settings{"trainer.init_from=" + folder_->path("base"), "trainer.max_updates=6"};
+  const Settings settings{"trainer.init_from=" + folder_->path("base"), "trainer.max_updates=6",
+                          "model.max_positions=200"};  // more than the base had
   const ProgramResult tuned = folder_->train("tuned", settings, 1, fine);
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   EXPECT_THAT(tuned.err, HasSubstr("[trainer] starts with the weights of " +
@@ -90,7 +91,7 @@ TEST_F(Training, StartsFromOtherWeightsWithANewCorpus) {
   EXPECT_LT(after.front().loss, before[before.size() / 2].loss);
   // Started again it goes on from its own checkpoint.
   const ProgramResult again =
-      folder_->train("tuned", Settings{settings[0], "trainer.max_updates=7"}, 1, fine);
+      folder_->train("tuned", Settings{settings[0], settings[2], "trainer.max_updates=7"}, 1, fine);
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_THAT(again.err, Not(HasSubstr("starts with the weights")));
 
