@@ -15,10 +15,10 @@ IncrementalDecoder::IncrementalDecoder(const Transformer& model, const Pass& pas
       pass_(pass),
       source_(source),
       max_rows_(round_up(max_rows, kDecodeRowMultiple)),
-      max_steps_(max_steps) {
+      slots_(max_rows_, max_steps) {
   expect(!pass.random.training, "IncrementalDecoder: dropout must be off");
   expect(max_rows >= source.sentences, "IncrementalDecoder: fewer rows than sentences");
-  const Tensor past = pass.allocate({max_rows_ * max_steps_, pitch_of_past()});
+  const Tensor past = pass.allocate({slots_.capacity(), pitch_of_past()});
   std::int64_t column = 0;
   for (const Block& block : model.decoder().blocks()) {
     BlockState state;
@@ -32,10 +32,8 @@ IncrementalDecoder::IncrementalDecoder(const Transformer& model, const Pass& pas
     }
     states_.push_back(state);
   }
-  logits_ = pass.allocate({max_rows_, model.padded_target_vocabulary()});
+  output_ = pass.allocate({max_rows_, model.config().width});
   const auto rows = static_cast<std::size_t>(max_rows_);
-  slots_.resize(rows * static_cast<std::size_t>(max_steps_));
-  next_slots_.resize(slots_.size());
   source_slots_.resize(rows * static_cast<std::size_t>(source.longest));
   source_lengths_.resize(rows);
   ids_.resize(rows);
@@ -89,16 +87,11 @@ void IncrementalDecoder::point_at_sources() {
 Tensor IncrementalDecoder::step(std::span<const std::int32_t> ids) {
   expect(static_cast<std::int64_t>(ids.size()) == rows_.tokens,
          "IncrementalDecoder::step: another number of rows than alive");
-  expect(steps_ < max_steps_, "IncrementalDecoder::step: longer than was announced");
   const ArenaScope scope(pass_.memory);
   std::copy(ids.begin(), ids.end(), ids_.begin());
   std::fill(ids_.begin() + rows_.tokens, ids_.begin() + rows_.rows, 0);
-  std::fill(positions_.begin(), positions_.end(), static_cast<std::int32_t>(steps_));
-  for (std::int64_t r = 0; r < rows_.tokens; ++r) {
-    slots_[static_cast<std::size_t>(r * max_steps_ + steps_)] =
-        static_cast<std::int32_t>(first_slot_ + r);
-  }
-  ++steps_;
+  std::fill(positions_.begin(), positions_.end(), static_cast<std::int32_t>(steps()));
+  slots_.append(rows_.tokens);
 
   const std::int64_t R = rows_.rows, D = model_.config().width;
   const Stack& decoder = model_.decoder();
@@ -115,7 +108,9 @@ Tensor IncrementalDecoder::step(std::span<const std::int32_t> ids) {
     residual_norm_forward(pass_.ctx, norm, input, unused);
   }
   for (std::size_t i = 0; i < decoder.blocks().size(); ++i) {
-    const Tensor branch = run_block(i, input);
+    const bool last = i + 1 == decoder.blocks().size();
+    const Tensor branch = last ? output_.rows(0, R) : pass_.allocate({R, D});
+    run_block(i, input, branch);
     ResidualNormArgs norm = decoder.norm_arguments(pass_, decoder.blocks()[i].norm);
     norm.residual = residual;
     norm.branch = branch;
@@ -123,22 +118,18 @@ Tensor IncrementalDecoder::step(std::span<const std::int32_t> ids) {
     input = branch;
     if (!decoder.pre_norm()) residual = branch;
   }
-  first_slot_ += R;
-  model_.project(pass_, input, logits_.rows(0, R));
-  return logits_.rows(0, rows_.tokens);
+  return output_.rows(0, R);
 }
 
-Tensor IncrementalDecoder::run_block(std::size_t i, const Tensor& input) {
+void IncrementalDecoder::run_block(std::size_t i, const Tensor& input, const Tensor& branch) {
   const Block& block = model_.decoder().blocks()[i];
-  const Tensor y = pass_.allocate({rows_.rows, model_.config().width});
   if (block.feed_forward) {
-    block.feed_forward->forward(pass_, rows_, input, y);
+    block.feed_forward->forward(pass_, rows_, input, branch);
   } else if (block.cross) {
-    cross_attention(*block.attention, states_[i], input, y);
+    cross_attention(*block.attention, states_[i], input, branch);
   } else {
-    self_attention(*block.attention, states_[i], input, y);
+    self_attention(*block.attention, states_[i], input, branch);
   }
-  return y;
 }
 
 void IncrementalDecoder::self_attention(const MultiHeadAttention& layer, const BlockState& state,
@@ -146,13 +137,14 @@ void IncrementalDecoder::self_attention(const MultiHeadAttention& layer, const B
   const std::int64_t R = rows_.rows, P = layer.inner_width();
   const Tensor fresh = pass_.allocate({R, 3 * P}), context = pass_.allocate({R, P});
   layer.project(pass_, input, fresh);
-  copy_rows(pass_.ctx, fresh.columns(P, 2 * P), state.projected.rows(first_slot_, R));
+  scatter_rows(pass_.ctx, fresh.columns(P, 2 * P).rows(0, rows_.tokens), slots_.newest(),
+               state.projected);
   cached_attention_forward(pass_.ctx,
                            {.spec = layer.spec(),
                             .q = fresh.columns(0, P).rows(0, rows_.tokens),
                             .cache = state.projected,
-                            .slots = Tensor(slots_.data(), {rows_.tokens, max_steps_}, DType::i32),
-                            .steps = steps_},
+                            .slots = slots_.table(),
+                            .steps = steps()},
                            context.rows(0, rows_.tokens));
   layer.project_output(pass_, context, y);
 }
@@ -177,13 +169,7 @@ void IncrementalDecoder::cross_attention(const MultiHeadAttention& layer, const 
 
 void IncrementalDecoder::select(std::span<const std::int32_t> parents,
                                 std::span<const std::int32_t> rows) {
-  for (std::size_t r = 0; r < parents.size(); ++r) {
-    const std::int64_t parent = parents[r];
-    expect(parent >= 0 && parent < rows_.tokens, "IncrementalDecoder::select: no such row");
-    std::copy_n(slots_.begin() + parent * max_steps_, steps_,
-                next_slots_.begin() + static_cast<std::int64_t>(r) * max_steps_);
-  }
-  std::swap(slots_, next_slots_);
+  slots_.select(parents);
   set_rows(rows);
   expect(rows_.tokens == static_cast<std::int64_t>(parents.size()),
          "IncrementalDecoder::select: rows per sentence don't add up to the parents");

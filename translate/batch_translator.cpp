@@ -38,16 +38,14 @@ std::int64_t BatchTranslator::batch_size(std::int64_t longest_source) const {
   return std::max<std::int64_t>(1, settings_.batch_tokens / tokens);
 }
 
-std::int64_t BatchTranslator::pieces_per_row() const {
+ModelScorer::Options BatchTranslator::scorer_options(std::int64_t max_rows,
+                                                     std::int64_t max_steps) const {
   const auto banned = static_cast<std::int64_t>(settings_.never_generated.size());
-  return octavo::pieces_per_row(settings_.rules, model_.target_vocabulary() - banned);
-}
-
-ModelScorer::Sizes BatchTranslator::sizes(std::int64_t sentences,
-                                          std::int64_t longest_source) const {
-  return {.max_rows = sentences * settings_.rules.beam,
-          .max_steps = limit(longest_source),
-          .k = pieces_per_row()};
+  return {.max_rows = max_rows,
+          .max_steps = max_steps,
+          .k = pieces_per_row(settings_.rules, model_.target_vocabulary() - banned),
+          .eos = settings_.frame.eos,
+          .never_generated = settings_.never_generated};
 }
 
 WorkMemory BatchTranslator::plan(const Parameters& parameters, int threads) const {
@@ -77,8 +75,7 @@ WorkMemory BatchTranslator::plan(const Parameters& parameters, int threads) cons
 void BatchTranslator::plan_rows(const Pass& pass, const PackedTokens& tokens) const {
   const ArenaScope scope(pass.memory);
   ModelScorer scorer(model_, pass, tokens, model_.encode(pass, tokens),
-                     {.max_rows = tokens.sentences, .max_steps = 1, .k = pieces_per_row()},
-                     settings_.never_generated);
+                     scorer_options(tokens.sentences, 1));
   scorer.compute(std::vector<std::int32_t>(static_cast<std::size_t>(tokens.sentences)));
 }
 
@@ -87,8 +84,8 @@ void BatchTranslator::plan_batch(const Pass& pass, std::int64_t sentences,
   const ArenaScope scope(pass.memory);
   const PackedTokens tokens = planned_batch(sentences, source, 1).source;
   const Tensor memory_MD = model_.encode(pass, tokens);
-  ModelScorer scorer(model_, pass, tokens, memory_MD, sizes(sentences, source),
-                     settings_.never_generated);
+  ModelScorer scorer(model_, pass, tokens, memory_MD,
+                     scorer_options(sentences * settings_.rules.beam, limit(source)));
   const auto n = static_cast<std::size_t>(sentences);
   scorer.compute(std::vector<std::int32_t>(n));
   if (limit(source) == 1) return;
@@ -163,8 +160,9 @@ std::vector<std::vector<Translation>> BatchTranslator::translate_batch(
   }
   const PackedTokens tokens = builder.finish();
   const Tensor memory_MD = model_.encode(pass, tokens);
-  ModelScorer scorer(model_, pass, tokens, memory_MD, sizes(tokens.sentences, tokens.longest),
-                     settings_.never_generated);
+  ModelScorer scorer(
+      model_, pass, tokens, memory_MD,
+      scorer_options(tokens.sentences * settings_.rules.beam, limit(tokens.longest)));
   return beam_search(scorer, settings_.rules, settings_.frame, limits);
 }
 

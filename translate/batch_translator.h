@@ -54,10 +54,9 @@ class BatchTranslator {
   std::vector<std::size_t> ends_of_batches(std::span<const std::vector<std::int32_t>> sources,
                                            std::span<const std::size_t> order,
                                            std::size_t workers) const;
-  std::int64_t pieces_per_row() const;
   void plan_rows(const Pass& pass, const PackedTokens& tokens) const;
   void plan_batch(const Pass& pass, std::int64_t sentences, std::int64_t source) const;
-  ModelScorer::Sizes sizes(std::int64_t sentences, std::int64_t longest_source) const;
+  ModelScorer::Options scorer_options(std::int64_t max_rows, std::int64_t max_steps) const;
   std::vector<std::vector<Translation>> translate_batch(
       const Pass& pass, std::span<const std::vector<std::int32_t>* const> sources) const;
 

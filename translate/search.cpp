@@ -22,7 +22,8 @@ class BeamSearch {
  private:
   /// Fills extensions_ with those of one sentence, whose rows begin at `first`: best first.
   void extend(const SentenceBeam& beam, std::int64_t first, const StepScorer::Pieces& pieces);
-  void extend_with_eos(const SentenceBeam& beam, std::int64_t first, StepScorer& scorer);
+  void extend_with_eos(const SentenceBeam& beam, std::int64_t first,
+                       const StepScorer::Pieces& pieces);
   void add(std::int32_t row, std::int32_t piece, double log_probability);
   void sort(std::size_t considered);
 
@@ -49,7 +50,7 @@ void BeamSearch::step(StepScorer& scorer) {
     if (width > 0) {
       extensions_.clear();
       if (beam.must_end()) {
-        extend_with_eos(beam, first, scorer);
+        extend_with_eos(beam, first, pieces);
       } else {
         extend(beam, first, pieces);
       }
@@ -79,11 +80,11 @@ void BeamSearch::extend(const SentenceBeam& beam, std::int64_t first,
   }
 }
 
-void BeamSearch::extend_with_eos(const SentenceBeam& beam, std::int64_t first, StepScorer& scorer) {
+void BeamSearch::extend_with_eos(const SentenceBeam& beam, std::int64_t first,
+                                 const StepScorer::Pieces& pieces) {
   for (std::size_t row = 0; row < beam.living().size(); ++row) {
-    const auto r = static_cast<std::int64_t>(row);
-    add(static_cast<std::int32_t>(r), frame_.eos,
-        beam.living()[row].log_probability + scorer.log_probability(first + r, frame_.eos));
+    add(static_cast<std::int32_t>(row), frame_.eos,
+        beam.living()[row].log_probability + pieces.eos[static_cast<std::size_t>(first) + row]);
   }
 }
 

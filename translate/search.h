@@ -21,12 +21,11 @@ class StepScorer {
     std::int64_t k;
     std::span<const double> log_probabilities;
     std::span<const std::int32_t> ids;
+    std::span<const double> eos;  ///< log-probability of EOS, row by row
   };
 
   /// Feeds the newest piece of every row; BOS at first.
   virtual Pieces step(std::span<const std::int32_t> newest) = 0;
-  /// Of any one piece after the last step.
-  virtual double log_probability(std::int64_t row, std::int32_t piece) = 0;
   /// New row r continues old row parents[r]; sentence b now has rows[b] rows, none when it's done.
   virtual void select(std::span<const std::int32_t> parents,
                       std::span<const std::int32_t> rows) = 0;

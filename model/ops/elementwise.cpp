@@ -5,7 +5,7 @@
 namespace octavo {
 
 void zero(OnCpu, Context& ctx, const Tensor& t);
-void copy_rows(OnCpu, Context& ctx, const Tensor& from, const Tensor& to);
+void scatter_rows(OnCpu, Context& ctx, const Tensor& from, const Tensor& places, const Tensor& to);
 template <typename T>
 void convert(OnCpu, Context& ctx, const Tensor& from, const Tensor& to);
 
@@ -17,12 +17,14 @@ void zero(Context& ctx, Tensor t) {
   dispatch(ctx, DType::f32, [&]<typename T>(auto on) { zero(on, ctx, t); });
 }
 
-void copy_rows(Context& ctx, const Tensor& from, Tensor to) {
-  expect_shape(to, {from.dim(0), from.dim(1)}, "to");
+void scatter_rows(Context& ctx, const Tensor& from, const Tensor& places, Tensor to) {
+  expect_shape(to, {to.dim(0), from.dim(1)}, "to");
   expect_dtype(to, from.dtype(), "to");
-  const OpScope scope(ctx, {.name = "copy_rows", .bytes = 2 * from.bytes()});
+  expect_shape(places, {from.dim(0)}, "places");
+  expect_dtype(places, DType::i32, "places");
+  const OpScope scope(ctx, {.name = "scatter_rows", .bytes = 2 * from.bytes()});
   // Any type: a byte is a byte.
-  dispatch(ctx, DType::f32, [&]<typename T>(auto on) { copy_rows(on, ctx, from, to); });
+  dispatch(ctx, DType::f32, [&]<typename T>(auto on) { scatter_rows(on, ctx, from, places, to); });
 }
 
 void convert(Context& ctx, const Tensor& from, Tensor to) {

@@ -58,11 +58,13 @@ void convert_plain(Context& ctx, const Tensor& from, const Tensor& to) {
 
 }  // namespace
 
-void copy_rows(OnCpu, Context& ctx, const Tensor& from, const Tensor& to) {
+void scatter_rows(OnCpu, Context& ctx, const Tensor& from, const Tensor& places, const Tensor& to) {
+  const auto* place = places.data<std::int32_t>();
   parallel_for(ctx, from.dim(0), grain_of(from.dim(1)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const Tensor source = from.rows(row, 1);
-      std::memcpy(to.rows(row, 1).raw(), source.raw(), static_cast<std::size_t>(source.bytes()));
+      const Tensor target = to.rows(place[row], 1);
+      std::memcpy(target.raw(), source.raw(), static_cast<std::size_t>(source.bytes()));
     }
   });
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "tests/testkit/instruction_sets.h"
 #include "tests/testkit/tensors.h"
 
@@ -29,16 +31,23 @@ TEST_P(ElementwiseKernel, ConvertsToEveryTypeWithOneRounding) {
   }
 }
 
-TEST_P(ElementwiseKernel, CopiesRowsThatAreApart) {
+TEST_P(ElementwiseKernel, ScattersRowsThatAreApart) {
   Context ctx(Device::cpu, 2, 0);
   RandomStream random(2);
   for (const std::int64_t rows : {0, 1, 257}) {
     const TestTensor from = TestTensor::random({rows, 140}, type(), random);
     TestTensor to = TestTensor::zeros({rows, 150}, type());
-    copy_rows(ctx, from.view().columns(3, 131), to.view().columns(7, 131));
+    // Backwards: row r goes to row R - 1 - r.
+    std::vector<std::int32_t> places(static_cast<std::size_t>(rows));
+    std::iota(places.rbegin(), places.rend(), 0);
+    scatter_rows(ctx, from.view().columns(3, 131), Tensor(places.data(), {rows}, DType::i32),
+                 to.view().columns(7, 131));
     const auto same = testkit::tolerance_of(DType::f64, 0);
-    EXPECT_EQ("", testkit::mismatch(to.view().columns(7, 131),
-                                    testkit::values_of(from.view().columns(3, 131)), same));
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const Tensor row = from.view().columns(3, 131).rows(r, 1);
+      EXPECT_EQ("", testkit::mismatch(to.view().columns(7, 131).rows(rows - 1 - r, 1),
+                                      testkit::values_of(row), same));
+    }
     const std::vector<double> nothing(static_cast<std::size_t>(rows), 0.0);
     EXPECT_EQ("", testkit::mismatch(to.view().columns(6, 1), nothing, same));
     EXPECT_EQ("", testkit::mismatch(to.view().columns(138, 1), nothing, same));

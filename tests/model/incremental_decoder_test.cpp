@@ -95,7 +95,10 @@ TEST_P(IncrementalDecoderTest, EqualsTheWholeModelOnEveryPrefix) {
       prefixes = next;
       owners = next_owners;
     }
-    const Tensor logits = decoder.step(step.ids);
+    const ArenaScope scope(pass.memory);
+    const Tensor output = decoder.step(step.ids);
+    const Tensor logits = pass.allocate({output.dim(0), m.model.padded_target_vocabulary()});
+    m.model.project(pass, output, logits);
     for (std::size_t r = 0; r < prefixes.size(); ++r) {
       double total = 0;
       for (std::int64_t v = 0; v < kVocabulary; ++v) {

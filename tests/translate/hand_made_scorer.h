@@ -50,28 +50,25 @@ class HandMadeScorer : public StepScorer {
     expect(newest.size() == rows_.size(), "step: another number of rows than selected");
     log_probabilities_.clear();
     ids_.clear();
-    all_.clear();
+    eos_.clear();
     for (std::size_t r = 0; r < rows_.size(); ++r) {
       if (newest[r] != kBos) rows_[r].prefix.push_back(newest[r]);
-      all_.push_back(distribution_(rows_[r].sentence, rows_[r].prefix));
+      const std::vector<double> all = distribution_(rows_[r].sentence, rows_[r].prefix);
       Ids order{kEos};
-      for (std::size_t v = kFirstPiece; v < all_[r].size(); ++v) {
+      for (std::size_t v = kFirstPiece; v < all.size(); ++v) {
         order.push_back(static_cast<std::int32_t>(v));
       }
-      const auto p = [&](std::int32_t id) { return all_[r][static_cast<std::size_t>(id)]; };
+      const auto p = [&](std::int32_t id) { return all[static_cast<std::size_t>(id)]; };
       std::stable_sort(order.begin(), order.end(),
                        [&](std::int32_t a, std::int32_t b) { return p(a) > p(b); });
       for (std::size_t i = 0; i < k_; ++i) {
         ids_.push_back(order.at(i));
         log_probabilities_.push_back(p(order[i]));
       }
+      eos_.push_back(p(kEos));
     }
     row_counts.push_back(rows_.size());
-    return {static_cast<std::int64_t>(k_), log_probabilities_, ids_};
-  }
-
-  double log_probability(std::int64_t row, std::int32_t piece) override {
-    return all_.at(static_cast<std::size_t>(row)).at(static_cast<std::size_t>(piece));
+    return {static_cast<std::int64_t>(k_), log_probabilities_, ids_, eos_};
   }
 
   void select(std::span<const std::int32_t> parents, std::span<const std::int32_t> rows) override {
@@ -99,8 +96,7 @@ class HandMadeScorer : public StepScorer {
   Distribution distribution_;
   std::size_t k_;
   std::vector<Row> rows_;
-  std::vector<std::vector<double>> all_;
-  std::vector<double> log_probabilities_;
+  std::vector<double> log_probabilities_, eos_;
   Ids ids_;
 };
 
