@@ -25,33 +25,65 @@ namespace {
 /// Hands SentencePiece one line after the other, and forgets each.
 class Lines final : public sentencepiece::SentenceIterator {
  public:
-  explicit Lines(std::vector<std::string> lines) : lines_(std::move(lines)) { prepare(); }
+  explicit Lines(std::vector<std::string> lines) : lines_(std::move(lines)) {}
   bool done() const override { return next_ == lines_.size(); }
   void Next() override {
     std::string().swap(lines_[next_]);
     ++next_;
-    prepare();
   }
   const std::string& value() const override { return lines_[next_]; }
   sentencepiece::util::Status status() const override { return {}; }
 
  private:
-  /// What the trainer reserves for itself becomes a space: it would skip the line, or take U+2581
-  /// for a space. These characters get no pieces, and are spelled in bytes.
-  void prepare() {
-    if (done()) return;
-    for (const std::string_view reserved : {std::string_view("\xE2\x96\x81"),  // U+2581, its space
-                                            std::string_view("\xE2\x96\x85"),  // U+2585, its UNK
-                                            std::string_view("\0", 1)}) {
-      std::string& line = lines_[next_];
-      for (std::size_t at = 0; (at = line.find(reserved, at)) != std::string::npos; ++at)
-        line.replace(at, reserved.size(), " ");
-    }
-  }
-
   std::vector<std::string> lines_;
   std::size_t next_ = 0;
 };
+
+/// What the trainer reserves for itself becomes a space: it would skip the line, or take U+2581 for
+/// a space. These characters get no pieces, and are spelled in bytes.
+void blank_reserved(std::string& line) {
+  for (const std::string_view reserved : {std::string_view("\xE2\x96\x81"),  // U+2581, its space
+                                          std::string_view("\xE2\x96\x85"),  // U+2585, its UNK
+                                          std::string_view("\0", 1)}) {
+    for (std::size_t at = 0; (at = line.find(reserved, at)) != std::string::npos; ++at)
+      line.replace(at, reserved.size(), " ");
+  }
+}
+
+struct Word {
+  std::string text;
+  std::int64_t count;
+
+  /// The more frequent first, then by the alphabet.
+  bool operator<(const Word& other) const {
+    return count != other.count ? count > other.count : text < other.text;
+  }
+};
+
+/// "WORD<tab>COUNT" for each of the most frequent words, all that BPE learns from. A tab becomes a
+/// space.
+std::vector<std::string> count_words(std::vector<std::string> lines, std::size_t most) {
+  std::unordered_map<std::string, std::int64_t> counts;
+  std::string word;
+  for (std::string& line : lines) {
+    std::ranges::replace(line, '\t', ' ');
+    for (std::size_t begin = 0; begin < line.size();) {
+      const std::size_t end = std::min(line.find(' ', begin), line.size());
+      word.assign(line, begin, end - begin);
+      if (!word.empty()) ++counts[word];
+      begin = end + 1;
+    }
+    std::string().swap(line);
+  }
+  std::vector<Word> words;
+  words.reserve(counts.size());
+  for (const auto& [text, count] : counts) words.push_back({text, count});
+  std::sort(words.begin(), words.end());
+  words.resize(std::min(words.size(), most));
+  lines.clear();
+  for (const Word& w : words) lines.push_back(fmt::format("{}\t{}", w.text, w.count));
+  return lines;
+}
 
 /// The number that follows `marker`, or "?".
 std::string number_after(const std::string& text, std::string_view marker) {
@@ -85,8 +117,10 @@ std::string number_after(const std::string& text, std::string_view marker) {
 }  // namespace
 
 std::string train_subwords(const SubwordTraining& settings, std::vector<std::string> lines) {
+  const bool bpe = settings.kind == SubwordKind::bpe;
   const std::unordered_map<std::string, std::string> arguments{
-      {"model_type", settings.kind == SubwordKind::bpe ? "bpe" : "unigram"},
+      {"model_type", bpe ? "bpe" : "unigram"},
+      {"input_format", bpe ? "tsv" : "text"},
       {"vocab_size", std::to_string(settings.vocabulary_size)},
       {"character_coverage", fmt::format("{}", settings.character_coverage)},
       {"pad_id", "0"},
@@ -99,6 +133,8 @@ std::string train_subwords(const SubwordTraining& settings, std::vector<std::str
       {"max_sentence_length", "1000000"},
       {"num_threads", "1"},   // more would change the order of sums
       {"minloglevel", "2"}};  // errors only
+  for (std::string& line : lines) blank_reserved(line);
+  if (bpe) lines = count_words(std::move(lines), settings.most_words);
   if (std::all_of(lines.begin(), lines.end(), [](const std::string& s) { return s.empty(); }))
     throw UserError(
         "data.train: there is no text to train a subword model on: the files are empty, or none of "

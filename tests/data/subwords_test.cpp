@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -475,6 +476,47 @@ TEST(SubwordTraining, SaysWhatToDoAboutTheVocabularySize) {
     EXPECT_THAT(message(300, {"", ""}), HasSubstr("no text"));
     EXPECT_THAT(message(300, {"a"}), HasSubstr("different pieces"));
   }
+}
+
+// Words are counted before the library sees them: it must learn what it learns from whole lines.
+TEST(SubwordTraining, OfCountedWordsGivesTheModelOfWholeLines) {
+  const std::string lines = foreign_model({{"model_type", "bpe"},
+                                           {"vocab_size", "900"},
+                                           {"character_coverage", "0.9995"},
+                                           {"byte_fallback", "true"},
+                                           {"pad_id", "0"},
+                                           {"bos_id", "1"},
+                                           {"eos_id", "2"},
+                                           {"unk_id", "3"},
+                                           {"normalization_rule_name", "identity"},
+                                           {"remove_extra_whitespaces", "false"}});
+  const std::string words = train_subwords(
+      {.kind = SubwordKind::bpe, .vocabulary_size = 900, .character_coverage = 0.9995},
+      sample_lines("test.de"));
+  const Subwords expected(lines, "lines.model"), found(words, "words.model");
+  for (std::int32_t id = 0; id < 900; ++id) {
+    EXPECT_EQ(found.vocabulary().piece(id), expected.vocabulary().piece(id)) << id;
+  }
+}
+
+TEST(SubwordTraining, OfBpeTakesTheMostFrequentWords) {
+  std::vector<std::string> lines(100, "often often");
+  lines.emplace_back("seldom seldom often");
+  const auto pieces = [&](std::size_t most_words) {
+    const std::string model = train_subwords({.kind = SubwordKind::bpe,
+                                              .vocabulary_size = 271,
+                                              .character_coverage = 1.0,
+                                              .most_words = most_words},
+                                             lines);
+    const Subwords subwords(model, "x.model");
+    std::set<std::string> found;
+    for (std::int32_t id = 0; id < subwords.vocabulary().size(); ++id)
+      found.insert(subwords.vocabulary().piece(id));
+    return found;
+  };
+  EXPECT_TRUE(pieces(2).contains("s"));
+  EXPECT_FALSE(pieces(1).contains("s"));
+  EXPECT_TRUE(pieces(1).contains("\u2581often"));
 }
 
 TEST(SubwordTraining, TextThatLooksLikeThePiecesIsHarmless) {
