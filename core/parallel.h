@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <utility>
@@ -49,6 +50,15 @@ void parallel_for(int most_threads, std::int64_t n, std::int64_t grain, F&& f) {
 template <typename F>
 void parallel_for(const Context& ctx, std::int64_t n, std::int64_t grain, F&& f) {
   parallel_for(ctx.threads(), n, grain, std::forward<F>(f));
+}
+
+/// Calls f(task) for each of n tasks of different sizes: a thread that is done takes the next.
+template <typename F>
+void parallel_tasks(const Context& ctx, std::int64_t n, F&& f) {
+  std::atomic<std::int64_t> next = 0;
+  parallel_for(ctx, ctx.threads(), 1, [&](std::int64_t, std::int64_t) {
+    for (std::int64_t task = next++; task < n; task = next++) f(task);
+  });
 }
 
 }  // namespace octavo

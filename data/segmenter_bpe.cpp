@@ -59,27 +59,34 @@ class BpeTables final : public SegmenterTables {
   bool has_user_pieces_ = false;
 };
 
-std::size_t total_bytes(const PieceModel& model) {
+std::size_t bytes_of_pieces(const PieceModel& model, bool user_defined_alone) {
   std::size_t bytes = 0;
-  for (const Piece& piece : model.pieces) bytes += piece.text.size();
+  for (const Piece& piece : model.pieces) {
+    if (user_defined_alone && piece.type != PieceType::user_defined) continue;
+    bytes += piece.text.size();
+  }
   return bytes;
 }
 
 BpeTables::BpeTables(const PieceModel& model)
     : pieces_(static_cast<std::uint32_t>(model.pieces.size())),
       byte_ids_(model.byte_ids),
-      characters_(total_bytes(model)),
-      pairs_(total_bytes(model)),
-      user_pieces_(total_bytes(model)) {
-  std::unordered_map<std::string, std::uint32_t> symbols;
+      characters_(0),
+      pairs_(bytes_of_pieces(model, false)),
+      user_pieces_(bytes_of_pieces(model, true)) {
+  std::vector<std::string> surfaces(pieces_);
+  std::unordered_map<std::string_view, std::uint32_t> symbols;
+  symbols.reserve(2 * surfaces.size());
   std::map<float, std::uint32_t, std::greater<>> ranks;
+  std::vector<std::uint32_t> ids;  // of pieces that can merge, no text twice
   for (std::uint32_t id = 0; id < pieces_; ++id) {
     const Piece& piece = model.pieces[id];
     if (!mergeable(piece)) continue;
-    symbols.emplace(surface(piece), id);
+    surfaces[id] = surface(piece);
+    if (symbols.emplace(surfaces[id], id).second) ids.push_back(id);
     ranks.emplace(piece.score, 0);
     if (piece.type == PieceType::user_defined) {
-      user_pieces_.insert(surface(piece), static_cast<std::int32_t>(id));
+      user_pieces_.insert(surfaces[id], static_cast<std::int32_t>(id));
       has_user_pieces_ = true;
     }
   }
@@ -87,25 +94,31 @@ BpeTables::BpeTables(const PieceModel& model)
   for (auto& [score, number] : ranks) number = rank++;
 
   // Every character of every piece is a symbol.
-  const auto texts = symbols;
-  for (const auto& [text, id] : texts) {
+  std::unordered_map<std::uint64_t, std::uint32_t> characters;
+  for (const std::uint32_t id : ids) {
+    const std::string_view text = surfaces[id];
     for (std::size_t at = 0; at < text.size();) {
-      const std::string character =
-          text.substr(at, character_length(std::string_view(text).substr(at)));
+      const std::string_view character = text.substr(at, character_length(text.substr(at)));
       const auto next = pieces_ + static_cast<std::uint32_t>(symbols.size());
-      characters_.insert(character_key(character), symbols.emplace(character, next).first->second);
+      characters.emplace(character_key(character), symbols.emplace(character, next).first->second);
       at += character.size();
     }
   }
+  characters_ = FlatMap(characters.size());
+  for (const auto& [key, symbol] : characters) characters_.insert(key, symbol);
   // Every cut of a piece into two symbols is a merge.
-  for (const auto& [text, id] : texts) {
+  for (const std::uint32_t id : ids) {
+    const std::string_view text = surfaces[id];
+    const std::uint32_t its_rank = ranks.at(model.pieces[id].score);
     std::size_t at = character_length(text);
-    for (; at < text.size(); at += character_length(std::string_view(text).substr(at))) {
-      const auto left = symbols.find(text.substr(0, at)), right = symbols.find(text.substr(at));
-      if (left == symbols.end() || right == symbols.end()) continue;
+    for (; at < text.size(); at += character_length(text.substr(at))) {
+      const auto left = symbols.find(text.substr(0, at));
+      if (left == symbols.end()) continue;
+      const auto right = symbols.find(text.substr(at));
+      if (right == symbols.end()) continue;
       pairs_.insert(std::uint64_t{left->second} << 32 | right->second,
                     static_cast<std::uint32_t>(merges_.size()));
-      merges_.push_back({.rank = ranks.at(model.pieces[id].score), .symbol = id});
+      merges_.push_back({.rank = its_rank, .symbol = id});
     }
   }
 }

@@ -27,8 +27,10 @@ struct LoadedModel {
 /// @throws UserError  there is none, or it is damaged or of another model.
 LoadedModel load_model(const std::filesystem::path& path, Precision precision, int threads);
 
-/// Keeps the weights as products on one thread read them fastest: for translating.
-void pack_weights(const LoadedModel& loaded, WeightFormat format);
+/// The same for translating: weights are kept as products on one thread read them fastest, and
+/// float32 matrices that only products read as nothing else: their views of parameters hold zeros.
+LoadedModel load_packed_model(const std::filesystem::path& path, Precision precision,
+                              WeightFormat format, int threads);
 
 /// How the run of a model searched in validation: its section 'translate'.
 /// @param path  as for load_model(). @throws UserError

@@ -101,9 +101,9 @@ void report(const Translator::Counts& counts, double seconds) {
 int translate(const std::string& path, const TranslateSettings& settings) {
   const SearchRules rules = search_rules(settings.search, settings.nbest.value_or(1));
   const int threads = threads_per_rank(settings.threads.value_or(0), 1);
-  const LoadedModel loaded = load_model(path, compute_precision(settings.precision), threads);
-  pack_weights(loaded,
-               settings.precision == Arithmetic::int8 ? WeightFormat::int8 : WeightFormat::compute);
+  const LoadedModel loaded = load_packed_model(
+      path, compute_precision(settings.precision),
+      settings.precision == Arithmetic::int8 ? WeightFormat::int8 : WeightFormat::compute, threads);
   const Vocabulary& target = loaded.subwords.target->vocabulary();
   const BatchTranslator batches(
       *loaded.model,

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/parallel.h"
 #include "core/philox.h"
 #include "core/token_batch.h"
 #include "model/ops/elementwise.h"
@@ -170,11 +171,17 @@ void Parameters::zero_gradients(Context& ctx) {
   zero(ctx, gradient_);
 }
 
-void Parameters::pack(Context& ctx, std::span<const ParameterSpan> weights, WeightFormat format) {
+void Parameters::pack(Context& ctx, std::span<const ParameterSpan> weights, WeightFormat format,
+                      const std::map<int, Tensor>& elsewhere) {
   if (compute_ == DType::f64) return;
-  for (const ParameterSpan& span : weights) {
-    packed_.try_emplace(span.first, ctx, weight(span), format);
-  }
+  std::vector<std::unique_ptr<const PackedWeight>> packed(weights.size());
+  parallel_tasks(ctx, static_cast<std::int64_t>(weights.size()), [&](std::int64_t task) {
+    const auto i = static_cast<std::size_t>(task);
+    const auto other = elsewhere.find(weights[i].first);
+    const Tensor from = other == elsewhere.end() ? weight(weights[i]) : other->second;
+    packed[i] = std::make_unique<const PackedWeight>(ctx, from, format);
+  });
+  for (std::size_t i = 0; i < weights.size(); ++i) packed_[weights[i].first] = std::move(packed[i]);
 }
 
 LinearArgs Parameters::linear(const Tensor& x, ParameterSpan weight, ParameterSpan bias) const {
@@ -182,7 +189,7 @@ LinearArgs Parameters::linear(const Tensor& x, ParameterSpan weight, ParameterSp
   return {.x = x,
           .weight = this->weight(weight),
           .bias = bias.first < 0 ? Tensor() : this->weight(bias),
-          .packed = packed == packed_.end() ? nullptr : &packed->second};
+          .packed = packed == packed_.end() ? nullptr : packed->second.get()};
 }
 
 Tensor Parameters::gradient(ParameterSpan span) const {

@@ -106,8 +106,10 @@ class Parameters {
   void zero_gradients(Context& ctx);
   /// Keeps these weights once more, as products read them fastest, for linear(); from then on they
   /// must not change. Float64 has no such form and stays as it is.
+  /// @param elsewhere  weights that are not in these buffers, by the first parameter of their span.
   /// @throws UserError  this processor has no such products.
-  void pack(Context& ctx, std::span<const ParameterSpan> weights, WeightFormat format);
+  void pack(Context& ctx, std::span<const ParameterSpan> weights, WeightFormat format,
+            const std::map<int, Tensor>& elsewhere = {});
 
   const ParameterTable& table() const { return table_; }
   DType compute_type() const { return compute_; }
@@ -135,7 +137,7 @@ class Parameters {
   DType compute_;
   std::unique_ptr<Arena> memory_;
   Tensor master_, gradient_, weights_;
-  std::map<int, PackedWeight> packed_;  ///< by the first parameter of their span
+  std::map<int, std::unique_ptr<const PackedWeight>> packed_;  ///< by the first of their span
 };
 
 }  // namespace octavo

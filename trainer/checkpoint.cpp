@@ -209,8 +209,12 @@ void Checkpoint::check_hash(std::string_view name, const std::string& found) con
 }
 
 SafetensorsFile Checkpoint::tensors(std::string_view name) const {
+  verify(name);
+  return unverified_tensors(name);
+}
+
+SafetensorsFile Checkpoint::unverified_tensors(std::string_view name) const {
   file(name);
-  check_hash(name, hash_file(folder_ / name));
   return SafetensorsFile(folder_ / name);
 }
 
@@ -226,11 +230,20 @@ TrainingState Checkpoint::state() const {
 }
 
 SafetensorsFile Checkpoint::translation_weights() const {
-  return tensors(has(kEmaFile) ? kEmaFile : kWeightsFile);
+  return tensors(translation_weights_file());
+}
+
+std::string_view Checkpoint::translation_weights_file() const {
+  return has(kEmaFile) ? kEmaFile : kWeightsFile;
 }
 
 void Checkpoint::verify() const {
-  for (const auto& [name, file] : files_) check_hash(name, hash_file(folder_ / name));
+  for (const auto& [name, file] : files_) verify(name);
+}
+
+void Checkpoint::verify(std::string_view name) const {
+  file(name);
+  check_hash(name, hash_file(folder_ / name));
 }
 
 void check_hashes(const fs::path& checkpoint, const std::map<std::string, std::string>& saved,

@@ -79,6 +79,13 @@ class Checkpoint {
   /// Compares the hash of every file.
   void verify() const;
 
+  /// The file that translation_weights() opens.
+  std::string_view translation_weights_file() const;
+  /// Compares the hash of one file.
+  void verify(std::string_view name) const;
+  /// As tensors(), for callers that verify(name) meanwhile.
+  SafetensorsFile unverified_tensors(std::string_view name) const;
+
  private:
   const File& file(std::string_view name) const;
   void check_hash(std::string_view name, const std::string& found) const;

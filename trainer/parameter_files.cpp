@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <string>
 
@@ -99,22 +101,64 @@ std::vector<NamedTensor> stored_tensors(const ParameterTable& table, const Tenso
   return tensors;
 }
 
+namespace {
+
+void clear(const Tensor& flat, std::int64_t begin, std::int64_t end) {
+  const Tensor gap = flat.rows(begin, end - begin);
+  std::memset(gap.raw(), 0, static_cast<std::size_t>(gap.bytes()));
+}
+
+/// The parameters' indexes in the order of the flat buffers.
+std::vector<std::size_t> by_offset(const std::vector<Parameter>& parameters) {
+  std::vector<std::size_t> order(parameters.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return parameters[i].offset; });
+  return order;
+}
+
+}  // namespace
+
 void load_parameters(const ParameterTable& table, const SafetensorsFile& file, const Tensor& flat,
-                     std::string_view prefix) {
+                     std::string_view prefix, const std::set<int>& left_out) {
   check_flat(table, flat);
   if (const std::string found = differences(table, file, prefix); !found.empty())
     throw UserError(
         fmt::format("{} does not fit this model.{} The checkpoint was made with other settings of "
                     "the model or another vocabulary: use those, or another checkpoint.",
                     file.path().string(), found));
-  std::memset(flat.raw(), 0, static_cast<std::size_t>(flat.bytes()));
-  for (const Parameter& p : table.parameters()) {
+  std::int64_t done = 0;
+  for (const std::size_t i : by_offset(table.parameters())) {
+    const Parameter& p = table.parameters()[i];
+    clear(flat, done, p.offset);
+    done = p.offset + p.padded_size();
+    if (left_out.contains(static_cast<int>(i))) continue;
     const SafetensorsFile::Entry& entry = *file.find(std::string(prefix) + p.name);
     if (flat.dtype() == DType::f64)
       copy_in(entry.type, file.bytes(entry), flat.data<double>() + p.offset);
     else
       copy_in(entry.type, file.bytes(entry), flat.data<float>() + p.offset);
+    clear(flat, p.offset + stored_size(p), done);
   }
+  clear(flat, done, table.flat_size());
+}
+
+Tensor matrix_in_place(const ParameterTable& table, const SafetensorsFile& file,
+                       ParameterSpan span) {
+  const std::byte *first = nullptr, *end = nullptr;
+  for (int i = span.first; i < span.first + span.count; ++i) {
+    const Parameter& p = table.parameters()[static_cast<std::size_t>(i)];
+    const SafetensorsFile::Entry* entry = file.find(p.name);
+    if (entry == nullptr || entry->type != DType::f32 || entry->shape != p.shape ||
+        p.padded_rows != p.shape[0])
+      return {};
+    const std::span<const std::byte> bytes = file.bytes(*entry);
+    if (end != nullptr && bytes.data() != end) return {};
+    if (first == nullptr) first = bytes.data();
+    end = bytes.data() + bytes.size();
+  }
+  if (first == nullptr || reinterpret_cast<std::uintptr_t>(first) % alignof(float) != 0) return {};
+  const Parameter& p = table.parameters()[static_cast<std::size_t>(span.first)];
+  return {const_cast<std::byte*>(first), {p.shape[0] * span.count, p.columns()}, DType::f32};
 }
 
 }  // namespace octavo

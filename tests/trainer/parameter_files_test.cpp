@@ -122,6 +122,46 @@ TEST(ParameterFiles, TwoBuffersShareAFile) {
   EXPECT_EQ((expected<float>(table, first)), loaded.values());
 }
 
+TEST(ParameterFiles, LeaveOutWhatIsReadElsewhere) {
+  const TempFolder folder;
+  const ParameterTable table = sample_table();
+  Flat<float> stored = counted<float>(table), loaded(table);
+  save(folder / "x", stored_tensors(table, stored.tensor()));
+  load_parameters(table, SafetensorsFile(folder / "x"), loaded.tensor(), "", {1});
+  std::vector<float> wanted = expected<float>(table, stored);
+  const Parameter& left_out = table.parameters()[1];
+  std::fill_n(wanted.begin() + left_out.offset, left_out.padded_size(), -1.0f);
+  EXPECT_EQ(wanted, loaded.values());
+}
+
+TEST(ParameterFiles, MatricesCanBeReadWhereTheyLie) {
+  const TempFolder folder;
+  ParameterTable table;
+  table.begin_group();
+  const ParameterSpan padded = table.add_matrix("padded", 5, 3, Init::xavier, 8);
+  const ParameterSpan both = table.add_packed_matrix({"q", "k"}, 2, 4, Init::xavier);
+  table.seal();
+  Flat<float> stored = counted<float>(table);
+  std::vector<NamedTensor> tensors = stored_tensors(table, stored.tensor());
+  save(folder / "x", tensors);
+  const SafetensorsFile file(folder / "x");
+  const Tensor found = matrix_in_place(table, file, both);
+  ASSERT_TRUE(found.present());
+  EXPECT_EQ(found.dim(0), 4);
+  EXPECT_EQ(found.dim(1), 4);
+  const Parameter& q = table.parameters()[static_cast<std::size_t>(both.first)];
+  for (std::int64_t i = 0; i < 16; ++i)
+    EXPECT_EQ(found.data<float>()[i], stored.values()[static_cast<std::size_t>(q.offset + i)]);
+  EXPECT_FALSE(matrix_in_place(table, file, padded).present());
+
+  std::swap(tensors[1], tensors[2]);  // k before q
+  save(folder / "y", tensors);
+  EXPECT_FALSE(matrix_in_place(table, SafetensorsFile(folder / "y"), both).present());
+  Flat<double> doubles = counted<double>(table);
+  save(folder / "z", stored_tensors(table, doubles.tensor()));
+  EXPECT_FALSE(matrix_in_place(table, SafetensorsFile(folder / "z"), both).present());
+}
+
 TEST(ParameterFiles, NameEveryDifferenceAndTouchNothing) {
   const TempFolder folder;
   const ParameterTable table = sample_table();
