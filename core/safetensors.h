@@ -47,6 +47,8 @@ class SafetensorsFile {
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
+  /// The whole file, header and all.
+  std::span<const std::byte> content() const { return file_.bytes(); }
   /// In the order of their data.
   const std::vector<Entry>& entries() const { return entries_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }

@@ -95,16 +95,18 @@ LoadedModel load_model(const std::filesystem::path& path, Precision precision, i
 LoadedModel load_packed_model(const std::filesystem::path& path, Precision precision,
                               WeightFormat format, int threads) {
   const Checkpoint checkpoint(find_checkpoint(path));
-  const std::string_view file = checkpoint.translation_weights_file();
-  std::future<void> verified = std::async(std::launch::async, [&] { checkpoint.verify(file); });
+  const std::string_view name = checkpoint.translation_weights_file();
   try {
+    const SafetensorsFile file = checkpoint.unverified_tensors(name);
+    std::future<void> verified =
+        std::async(std::launch::async, [&] { checkpoint.verify(name, file.content()); });
     Context ctx(Device::cpu, threads, 0);
     LoadedModel loaded = empty_model(checkpoint, precision, ctx);
-    fill_packed(loaded, checkpoint.unverified_tensors(file), format, ctx);
+    fill_packed(loaded, file, format, ctx);
     verified.get();
     return loaded;
   } catch (const UserError&) {
-    if (verified.valid()) verified.get();  // a file that was damaged is the cause of what followed
+    checkpoint.verify(name);  // if the file is damaged, that is the cause of everything else
     throw;
   }
 }

@@ -246,6 +246,11 @@ void Checkpoint::verify(std::string_view name) const {
   check_hash(name, hash_file(folder_ / name));
 }
 
+void Checkpoint::verify(std::string_view name, std::span<const std::byte> content) const {
+  const auto* first = reinterpret_cast<const char*>(content.data());
+  check_hash(name, hash_bytes({first, content.size()}));
+}
+
 void check_hashes(const fs::path& checkpoint, const std::map<std::string, std::string>& saved,
                   const std::map<std::string, std::string>& now) {
   std::string different;

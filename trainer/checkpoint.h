@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -81,9 +82,10 @@ class Checkpoint {
 
   /// The file that translation_weights() opens.
   std::string_view translation_weights_file() const;
-  /// Compares the hash of one file.
+  /// Compares the hash of one file, or of its content where that is at hand.
   void verify(std::string_view name) const;
-  /// As tensors(), for callers that verify(name) meanwhile.
+  void verify(std::string_view name, std::span<const std::byte> content) const;
+  /// As tensors(), for callers that verify() meanwhile.
   SafetensorsFile unverified_tensors(std::string_view name) const;
 
  private:
