@@ -29,7 +29,7 @@ struct SearchConfig {
   std::optional<double> length_penalty = {};
   std::optional<int> min_length = {};
   std::optional<int> max_length = {};
-  int batch_tokens = 4096;
+  int batch_tokens = 2048;
 
   template <typename Visitor>
   void describe(Visitor& v) {
