@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sentencepiece_trainer.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -21,6 +22,9 @@ void LineSample::offer(std::string_view line) {
 }
 
 namespace {
+
+/// Of the text's bytes rare words may take so many with them.
+constexpr double kRareShare = 0.05;
 
 /// Hands SentencePiece one line after the other, and forgets each.
 class Lines final : public sentencepiece::SentenceIterator {
@@ -53,15 +57,30 @@ void blank_reserved(std::string& line) {
 struct Word {
   std::string text;
   std::int64_t count;
+  std::uint64_t hash;
 
-  /// The more frequent first, then by the alphabet.
+  /// The more frequent first; those alike in an order that favours no letters.
   bool operator<(const Word& other) const {
-    return count != other.count ? count > other.count : text < other.text;
+    if (count != other.count) return count > other.count;
+    return hash != other.hash ? hash < other.hash : text < other.text;
   }
+  /// Share in the text.
+  std::int64_t bytes() const { return count * static_cast<std::int64_t>(text.size()); }
 };
 
-/// "WORD<tab>COUNT" for each of the most frequent words, all that BPE learns from. A tab becomes a
-/// space.
+/// Leaves out rare words beyond `most`, see SubwordTraining.
+void leave_out_rare(std::vector<Word>& words, std::size_t most) {
+  std::sort(words.begin(), words.end());
+  std::int64_t spare = 0;
+  for (const Word& w : words) spare += w.bytes();
+  spare = static_cast<std::int64_t>(static_cast<double>(spare) * kRareShare);
+  while (words.size() > most && words.back().bytes() <= spare) {
+    spare -= words.back().bytes();
+    words.pop_back();
+  }
+}
+
+/// "WORD<tab>COUNT" for each word, all that BPE learns from. A tab becomes a space.
 std::vector<std::string> count_words(std::vector<std::string> lines, std::size_t most) {
   std::unordered_map<std::string, std::int64_t> counts;
   std::string word;
@@ -77,9 +96,9 @@ std::vector<std::string> count_words(std::vector<std::string> lines, std::size_t
   }
   std::vector<Word> words;
   words.reserve(counts.size());
-  for (const auto& [text, count] : counts) words.push_back({text, count});
-  std::sort(words.begin(), words.end());
-  words.resize(std::min(words.size(), most));
+  for (const auto& [text, count] : counts)
+    words.push_back({text, count, XXH3_64bits(text.data(), text.size())});
+  leave_out_rare(words, most);
   lines.clear();
   for (const Word& w : words) lines.push_back(fmt::format("{}\t{}", w.text, w.count));
   return lines;

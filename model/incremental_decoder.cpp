@@ -43,9 +43,9 @@ IncrementalDecoder::IncrementalDecoder(const Transformer& model, const Pass& pas
   set_rows(one_each);
 }
 
-/// Elements from one slot of the past to the next. A slot holds a token's q, k and v of every
-/// layer, so that memory is touched from its beginning to as far as outputs go. An odd number of
-/// cache lines: slots a power of two apart would evict one another.
+/// Elements from one slot of the past to the next. A slot holds a token's k and v of every layer,
+/// so that no more memory is touched than slots were alive at once. An odd number of cache lines:
+/// slots a power of two apart would evict one another.
 std::int64_t IncrementalDecoder::pitch_of_past() const {
   std::int64_t columns = 0;
   for (const Block& block : model_.decoder().blocks()) {

@@ -1,5 +1,7 @@
 #include "model/ops/elementwise.h"
 
+#include <algorithm>
+
 #include "core/dispatch.h"
 
 namespace octavo {
@@ -22,6 +24,12 @@ void scatter_rows(Context& ctx, const Tensor& from, const Tensor& places, Tensor
   expect_dtype(to, from.dtype(), "to");
   expect_shape(places, {from.dim(0)}, "places");
   expect_dtype(places, DType::i32, "places");
+  if (ctx.device() == Device::cpu) {
+    const auto* place = places.data<std::int32_t>();
+    expect(std::all_of(place, place + places.dim(0),
+                       [&](std::int32_t row) { return row >= 0 && row < to.dim(0); }),
+           "scatter_rows: a place lies outside");
+  }
   const OpScope scope(ctx, {.name = "scatter_rows", .bytes = 2 * from.bytes()});
   // Any type: a byte is a byte.
   dispatch(ctx, DType::f32, [&]<typename T>(auto on) { scatter_rows(on, ctx, from, places, to); });

@@ -69,6 +69,9 @@ TEST(Elementwise, RefusesWhatDoesNotFit) {
   const TestTensor a({2, 3}, DType::f32), b({2, 2}, DType::f32);
   EXPECT_THROW(convert(ctx, a, b), InternalError);
   EXPECT_THROW(zero(ctx, a.view().columns(0, 2)), InternalError);
+  TestTensor places({2}, DType::i32);
+  places.set(1, 2);
+  EXPECT_THROW(scatter_rows(ctx, a, places, a), InternalError);
 }
 
 TEST(Elementwise, StatesItsCostOnAPlan) {
