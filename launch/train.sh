@@ -169,9 +169,10 @@ watch_mpirun() {
   local never idle=0 patience looks orphan=0 signal
   trap '' TERM HUP INT  # to the whole process group
   exec {never}<> <(:)
-  # Ranks may fail as soon as they start: look often until they do, a minute at most.
+  # Ranks may fail as soon as they start: look often until they do, a minute at most. They may also
+  # have come and gone between two looks: then they left a word, or were told to stop.
   for ((looks = 0; looks < 6000; ++looks)); do
-    ranks_run 0 && break
+    if ranks_run 0 || [[ -s $words || -e $work/early ]]; then break; fi
     read -rt 0.01 -u "$never" || true
   done
   while kill -0 "$mpirun"; do

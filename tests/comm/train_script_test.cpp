@@ -4,12 +4,15 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/comm/ranks.h"
+#include "tests/testkit/temp_folder.h"
 
 namespace octavo {
 namespace {
@@ -103,6 +106,24 @@ TEST(TrainScript, StopsBeforeItsRanksAreReady) {
     // 143: the shell had not come to its traps, nor to mpirun.
     EXPECT_THAT(run.exit_code(), testing::AnyOf(0, 128 + SIGTERM)) << run.output();
   }
+}
+
+// Ranks that were ended as soon as they started may never have been seen. The stand-in for mpirun
+// waits on without children, as mpirun does then.
+TEST(TrainScript, StopsWhenItsRanksCameAndWentUnseen) {
+  const testkit::TempFolder folder;
+  const auto mpirun = folder / "mpirun";
+  std::ofstream(mpirun) << "#!/bin/bash\ntrap '' TERM\nexec {never}<> <(:)\necho started\n"
+                           "read -rt 60 -u $never\n";
+  std::filesystem::permissions(mpirun, std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
+  Ranks run(train({"start_slowly", "--ranks", "2"}));
+  setenv("PATH", path.c_str(), 1);
+  ASSERT_TRUE(run.says("started"));
+  kill(run.process(), SIGTERM);
+  EXPECT_EQ(0, run.exit_code(20.0)) << run.output();
+  EXPECT_THAT(run.output(), HasSubstr("[train] stopped as asked, before the first update"));
 }
 
 // A signal to the script's process group reaches its watcher, too.
