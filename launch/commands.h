@@ -10,6 +10,7 @@
 namespace octavo {
 
 Command average_command();
+Command doctor_command();
 Command evaluate_command();
 Command inspect_command();
 Command plan_command();

@@ -33,10 +33,10 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   return exit_code_of([&] {
     const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
-    const std::vector<Command> commands{
-        prepare_command(),  plan_command(),      train_command(),
-        average_command(),  translate_command(), score_command(),
-        evaluate_command(), inspect_command(),   settings_command()};
+    const std::vector<Command> commands{prepare_command(),  plan_command(),      train_command(),
+                                        average_command(),  translate_command(), score_command(),
+                                        evaluate_command(), doctor_command(),    inspect_command(),
+                                        settings_command()};
     return run_command_line(arguments, commands);
   });
 }
