@@ -20,5 +20,6 @@ Command settings_command();
 /// @param join  how this process finds its peers.
 Command train_command(std::function<std::unique_ptr<Group>()> join = join_ranks);
 Command translate_command();
+Command verify_command();
 
 }  // namespace octavo

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
     const std::vector<Command> commands{prepare_command(),  plan_command(),      train_command(),
                                         average_command(),  translate_command(), score_command(),
                                         evaluate_command(), doctor_command(),    inspect_command(),
-                                        settings_command()};
+                                        settings_command(), verify_command()};
     return run_command_line(arguments, commands);
   });
 }

@@ -17,6 +17,7 @@
 #include "core/output.h"
 #include "launch/commands.h"
 #include "launch/rank_threads.h"
+#include "launch/recipe_now.h"
 #include "trainer/checkpoint.h"
 #include "trainer/profile_text.h"
 #include "trainer/run_folder.h"
@@ -79,6 +80,16 @@ std::unique_ptr<FolderLock> open_run(const Experiment& experiment) {
   return lock;
 }
 
+/// What this start is made from, for who wants to make it again.
+void lock_recipe(const Experiment& experiment, const RankCounts& counts) {
+  const fs::path run = experiment.trainer.output;
+  const std::vector<StepCheckpoint> there = list_checkpoints(run);
+  RecipeStart start{.update = there.empty() ? 0 : there.back().update,
+                    .recipe = recipe_now(experiment, counts)};
+  start.recipe.data = prepared_facts(experiment.data);
+  note_start(run, start);
+}
+
 void train_on(Group& group, const TrainOptions& options, const StopSignals& signals) {
   const Experiment experiment = read_experiment(options.config, options.overrides);
   const int ranks_on_host = count_ranks_on_host(group);
@@ -95,6 +106,7 @@ void train_on(Group& group, const TrainOptions& options, const StopSignals& sign
                         .bleu = experiment.bleu,
                         .threads = threads},
                        group);
+  if (group.rank() == 0) lock_recipe(experiment, {.ranks = group.size(), .threads = threads});
   RunObserver observer(
       {.run = experiment.trainer.output,
        .style = options.progress == "live" ? ProgressStyle::live : ProgressStyle::plain,
