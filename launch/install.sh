@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that Octavo needs and that are missing; does nothing when all are there.
 #
-#   launch/install.sh [build] [test] [development]      groups of launch/packages.txt; default: build
+#   launch/install.sh [build] [test] [development] [fuzz]      groups of launch/packages.txt; default: build
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ wanted=()
 for group in "${groups[@]}"; do
   mapfile -t -O "${#wanted[@]}" wanted < <(awk -v group="$group" '$1 == group {print $2}' launch/packages.txt)
   grep -q "^$group " launch/packages.txt ||
-    fail "launch/install.sh: no group '$group' in launch/packages.txt; there are build, test and development"
+    fail "launch/install.sh: no group '$group' in launch/packages.txt; there are build, test, development and fuzz"
 done
 
 command -v dpkg-query >/dev/null ||

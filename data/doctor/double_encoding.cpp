@@ -85,7 +85,7 @@ bool has_double_encoding(std::string_view line) {
 
 std::string undo_double_encoding(std::string_view line) {
   std::string text(line);
-  for (int round = 0; round < 3 && has_double_encoding(text); ++round) {
+  while (has_double_encoding(text)) {
     std::string decoded;
     const auto append = [&](std::string_view piece) { decoded += piece; };
     for_each_run(text, append, append);

@@ -14,8 +14,7 @@ namespace octavo {
 /// mark (as in German “MENÜ“) is left alone.
 bool has_double_encoding(std::string_view line);
 
-/// The line as it was meant. Decodes up to three times, for text that went through it more than
-/// once. `line` must be valid UTF-8.
+/// The line as it was meant, decoded as often as it takes. `line` must be valid UTF-8.
 std::string undo_double_encoding(std::string_view line);
 
 }  // namespace octavo

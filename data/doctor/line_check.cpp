@@ -60,6 +60,32 @@ std::uint8_t majority_script(std::string_view line, const ScriptCount& count) {
   return 2 * letters > count.letters() ? candidate : static_cast<std::uint8_t>(USCRIPT_COMMON);
 }
 
+std::string without_controls(std::string_view line) {
+  const CharacterTable& table = CharacterTable::get();
+  std::string kept;
+  kept.reserve(line.size());
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(line.size());) {
+    const UChar32 c = next_character(line, i);
+    const std::uint8_t traits = table.traits(c);
+    if ((traits & kSeparator) != 0) {
+      kept += ' ';
+    } else if ((traits & kControl) == 0) {
+      append_character(kept, c);
+    }
+  }
+  return kept;
+}
+
+std::string normal_form(std::string text) {
+  if (is_nfc(text)) return text;
+  std::string normal;
+  icu::StringByteSink<std::string> sink(&normal);
+  UErrorCode status = U_ZERO_ERROR;
+  nfc().normalizeUTF8(0, piece(text), sink, nullptr, status);
+  expect(U_SUCCESS(status) != 0, "ICU could not normalise a line");
+  return normal;
+}
+
 }  // namespace
 
 LineCheck check_line(std::string_view line) {
@@ -91,27 +117,15 @@ LineCheck check_line(std::string_view line) {
 }
 
 std::string mended(std::string_view line) {
-  if (first_invalid_utf8(line) != line.size()) return std::string(line);
-  const std::string once = undo_double_encoding(line);
-  const CharacterTable& table = CharacterTable::get();
-  std::string kept;
-  kept.reserve(once.size());
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(once.size());) {
-    const UChar32 c = next_character(once, i);
-    const std::uint8_t traits = table.traits(c);
-    if ((traits & kSeparator) != 0) {
-      kept += ' ';
-    } else if ((traits & kControl) == 0) {
-      append_character(kept, c);
-    }
+  std::string text(line);
+  if (first_invalid_utf8(text) != text.size()) return text;
+  // What one step leaves may be work for another: taking a control character out of the middle of
+  // text that was encoded twice makes it visible.
+  for (std::string before; before != text;) {
+    before = text;
+    text = normal_form(without_controls(undo_double_encoding(text)));
   }
-  if (is_nfc(kept)) return kept;
-  std::string normal;
-  icu::StringByteSink<std::string> sink(&normal);
-  UErrorCode status = U_ZERO_ERROR;
-  nfc().normalizeUTF8(0, piece(kept), sink, nullptr, status);
-  expect(U_SUCCESS(status) != 0, "ICU could not normalise a line");
-  return normal;
+  return text;
 }
 
 }  // namespace octavo

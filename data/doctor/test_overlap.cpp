@@ -47,7 +47,7 @@ void triples_of(const std::vector<std::uint64_t>& words, std::vector<std::uint64
   for (std::size_t i = 0; i + 3 <= words.size(); ++i)
     triples.push_back(hash_of(std::span(words).subspan(i, 3)));
   std::ranges::sort(triples);
-  triples.erase(std::ranges::unique(triples).begin(), triples.end());
+  triples.erase(std::unique(triples.begin(), triples.end()), triples.end());
 }
 
 }  // namespace

@@ -63,6 +63,7 @@ TEST(LineCheck, Mends) {
   EXPECT_EQ("ab", mended(kNul));
   EXPECT_EQ("a b c", mended("a\u2028b\rc"));
   EXPECT_EQ("über Grüße", mended("u\u0308ber GrÃ¼ÃŸe"));
+  EXPECT_EQ("ä", mended("Ã\x01¤")) << "what a control character hid";
   EXPECT_EQ("caf\xe9", mended("caf\xe9"));
   EXPECT_EQ("untouched “text”", mended("untouched “text”"));
 }
