@@ -13,6 +13,18 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
 
+void write_all(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (n >= 0)
+      text.remove_prefix(static_cast<std::size_t>(n));
+    else if (errno == EPIPE)
+      throw OutputClosed();
+    else if (errno != EINTR)
+      throw UserError("cannot write " + system_reason("standard output", errno));
+  }
+}
+
 }  // namespace
 
 StandardOutput::~StandardOutput() {
@@ -26,21 +38,17 @@ StandardOutput::~StandardOutput() {
 }
 
 void StandardOutput::write(std::string_view text) {
+  if (text.size() >= kBufferBytes) {  // not worth a copy
+    flush();
+    write_all(text);
+    return;
+  }
   buffer_ += text;
   if (buffer_.size() >= kBufferBytes) flush();
 }
 
 void StandardOutput::flush() {
-  const std::string text = std::exchange(buffer_, {});  // after a failure nothing is left to retry
-  for (std::string_view rest = text; !rest.empty();) {
-    const ssize_t n = ::write(STDOUT_FILENO, rest.data(), rest.size());
-    if (n >= 0)
-      rest.remove_prefix(static_cast<std::size_t>(n));
-    else if (errno == EPIPE)
-      throw OutputClosed();
-    else if (errno != EINTR)
-      throw UserError("cannot write " + system_reason("standard output", errno));
-  }
+  write_all(std::exchange(buffer_, {}));  // after a failure nothing is left to retry
 }
 
 }  // namespace octavo

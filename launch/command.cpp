@@ -31,24 +31,39 @@ bool is_positional(const Command& command, const std::string& option) {
   return false;
 }
 
-std::string overview(std::span<const Command> commands) {
-  std::string text = fmt::format(
-      "octavo {}: trains Transformers that translate, on many processors at once\n\n"
-      "usage: octavo COMMAND [arguments]\n\n",
-      kVersion);
+std::string list_of(std::span<const Command> commands) {
+  std::size_t width = 0;
+  for (const Command& command : commands) width = std::max(width, command.name.size());
+  std::string text;
   for (const Command& command : commands)
-    text += fmt::format("  {:<10}  {}\n", command.name, command.summary);
-  return text +
-         "\n'octavo COMMAND --help' explains a command; 'octavo --version' tells the version.\n";
+    text += fmt::format("  {:<{}}  {}\n", command.name, width, command.summary);
+  return text;
+}
+
+std::string overview(std::span<const Command> commands) {
+  return fmt::format(
+      "octavo {}: trains Transformers that translate, on many processors at once\n\n"
+      "usage: octavo COMMAND [arguments]\n\n"
+      "{}\n'octavo COMMAND --help' explains a command; 'octavo --version' tells the version.\n",
+      kVersion, list_of(commands));
+}
+
+std::string overview_of_family(const Command& family) {
+  return fmt::format("usage: octavo {} {}\n{}\n\n{}\n'octavo {} NAME --help' explains one.\n",
+                     family.name, family.usage, family.summary, list_of(family.subcommands),
+                     family.name);
 }
 
 std::string help_of(const Command& command) {
   std::vector<std::pair<std::string, std::string>> rows;
   for (const auto& option : command.options.options()) {
     const std::string parameter = option->format_parameter();
+    // Boost's own is "-l [ --language ]".
+    const std::string name = option->format_name();
+    const std::string brief = name.starts_with("--") ? "" : name.substr(0, 2) + ", ";
     rows.emplace_back(is_positional(command, option->long_name())
                           ? parameter
-                          : fmt::format("--{} {}", option->long_name(), parameter),
+                          : fmt::format("{}--{} {}", brief, option->long_name(), parameter),
                       option->description());
   }
   rows.emplace_back("--help", "this text");
@@ -99,7 +114,8 @@ po::variables_map parse(const Command& command, std::span<const std::string> arg
   if (positional.max_total_count() != std::numeric_limits<unsigned>::max())
     positional.add(kUnexpected, -1);
   // Guessing would take --b for --beam, and break scripts when another option with b comes.
-  const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+  int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+  if (command.one_dash) style |= po::command_line_style::allow_long_disguise;
   po::variables_map values;
   po::store(po::command_line_parser({arguments.begin(), arguments.end()})
                 .options(options)
@@ -128,6 +144,29 @@ int run_command(const Command& command, std::span<const std::string> arguments) 
   return 0;
 }
 
+/// The command of that name. @param family  "text " for those of `text`, else "".
+const Command& chosen(const std::string& name, std::span<const Command> commands,
+                      const std::string& family) {
+  const auto command = std::ranges::find(commands, family + name, &Command::name);
+  if (command != commands.end()) return *command;
+  std::vector<std::string> names;
+  for (const Command& c : commands) names.push_back(c.name.substr(family.size()));
+  throw UserError(
+      fmt::format("no command '{}{}'{}", family, name,
+                  suggestion(name, names, fmt::format("'octavo {}--help' lists them.", family))));
+}
+
+int run_family(const Command& family, std::span<const std::string> arguments) {
+  if (arguments.empty())
+    throw UserError(fmt::format("no name given; 'octavo {} --help' lists them", family.name));
+  if (arguments.front() == "--help" || arguments.front() == "-h") {
+    print(overview_of_family(family));
+    return 0;
+  }
+  return run_command(chosen(arguments.front(), family.subcommands, family.name + " "),
+                     arguments.subspan(1));
+}
+
 }  // namespace
 
 int run_command_line(std::span<const std::string> arguments, std::span<const Command> commands) {
@@ -141,12 +180,9 @@ int run_command_line(std::span<const std::string> arguments, std::span<const Com
     print(fmt::format("octavo {} ({})\n", kVersion, kRevision));
     return 0;
   }
-  const auto command = std::ranges::find(commands, name, &Command::name);
-  if (command != commands.end()) return run_command(*command, arguments.subspan(1));
-  std::vector<std::string> names;
-  for (const Command& c : commands) names.push_back(c.name);
-  throw UserError(fmt::format("no command '{}'{}", name,
-                              suggestion(name, names, "'octavo --help' lists them.")));
+  const Command& command = chosen(name, commands, "");
+  return command.subcommands.empty() ? run_command(command, arguments.subspan(1))
+                                     : run_family(command, arguments.subspan(1));
 }
 
 int exit_code_of(const std::function<int()>& f) {

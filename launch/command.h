@@ -21,6 +21,11 @@ struct Command {
   po::positional_options_description positional{};
   /// What `octavo NAME --help` shows behind the options; may be empty.
   std::function<std::string()> more_help{};
+  /// Long options may begin with one dash, as those of the scripts whose place a command takes.
+  bool one_dash = false;
+  /// Commands that this one is a family of; it has no options then and does nothing by itself. The
+  /// name of each begins with this one's: "text tokenize" in "text".
+  std::vector<Command> subcommands{};
   /// Does the work and returns the exit code. Options have been parsed and stored by then.
   std::function<int(const po::variables_map&)> run{};
 };

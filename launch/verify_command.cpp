@@ -24,7 +24,7 @@ struct VerifyOptions {
 };
 
 fs::path lock_of(const fs::path& run) {
-  const fs::path file = fs::is_directory(run) ? run / kRecipeFile : run;
+  fs::path file = fs::is_directory(run) ? run / kRecipeFile : run;
   if (!fs::exists(file)) {
     throw UserError(
         fmt::format("{} has no {}: is it the folder of a run? Training writes it when it starts.",

@@ -24,7 +24,7 @@ constexpr std::uint8_t kMendable = bit(LineFault::control) | bit(LineFault::sepa
 struct PairHash {
   std::uint64_t hash;
   std::int64_t pair;
-  auto operator<=>(const PairHash&) const = default;
+  auto operator<=>(const PairHash&) const = default;  // NOLINT(modernize-use-nullptr): clang 14
 };
 
 class Examination {

@@ -55,6 +55,36 @@ TEST(Command, GetsItsOptions) {
   EXPECT_EQ(4, given.beam);
 }
 
+TEST(Command, AFamilyHasCommandsOfItsOwn) {
+  Given given;
+  Command family;
+  family.name = "model";
+  family.summary = "what is done to a model";
+  family.usage = "NAME [options]";
+  family.subcommands = commands(given);
+  family.subcommands.front().name = "model translate";
+  family.subcommands.front().one_dash = true;
+  const auto run = [&](const Arguments& arguments) {
+    return run_command_line(arguments, std::span(&family, 1));
+  };
+  const auto refused = [&](const Arguments& arguments) {
+    return message_of<UserError>([&] { run(arguments); });
+  };
+  EXPECT_EQ(7, run({"model", "translate", "runs/a", "-beam", "2"}));
+  EXPECT_EQ(2, given.beam);
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(0, run({"model", "--help"}));
+  EXPECT_EQ(
+      "usage: octavo model NAME [options]\nwhat is done to a model\n\n"
+      "  model translate  translate text\n\n'octavo model NAME --help' explains one.\n",
+      testing::internal::GetCapturedStdout());
+  EXPECT_EQ("no name given; 'octavo model --help' lists them", refused({"model"}));
+  EXPECT_EQ(
+      "no command 'model transalte'; did you mean 'translate'? 'octavo model --help' lists "
+      "them.",
+      refused({"model", "transalte"}));
+}
+
 TEST(Command, RefusesWhatDoesNotParse) {
   EXPECT_EQ("RUN is missing; usage: octavo translate RUN [options]", refusal({"translate"}));
   EXPECT_EQ("unexpected argument 'b'; usage: octavo translate RUN [options]",
